@@ -167,7 +167,7 @@ class benchmark {
       if (sink->failed) throw std::runtime_error("a job failed");
       out.out.push_back(sink->out);
     }
-    out.drafts = loop.drafts();
+    out.drafts = loop.counts().drafts;
     return out;
   }
 

@@ -54,28 +54,32 @@ class Worker:
 
 class Stream:
     """A running /execute: when pieces with tokens came, and how many tokens each had."""
+    PATH, TOKEN, END = '/execute', b'event: token', b'event: end'
 
     def __init__(self, worker, prompt, max_tokens, cache=False):
-        body = json.dumps({'job_id': prompt[:12].replace(' ', '-'), 'prompt': prompt, 'temperature': 0,
-                           'max_tokens': max_tokens, 'ignore_eos': True, 'cache_prompt': cache}).encode()
+        self.send(worker, {'job_id': prompt[:12].replace(' ', '-'), 'prompt': prompt, 'temperature': 0,
+                           'max_tokens': max_tokens, 'ignore_eos': True, 'cache_prompt': cache})
+
+    def send(self, worker, request):
+        body = json.dumps(request).encode()
         self.socket = socket.create_connection(('127.0.0.1', worker.port))
         self.begin = time.perf_counter()
-        self.socket.sendall(b'POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
-                            b'Content-Length: %d\r\n\r\n' % len(body) + body)
+        self.socket.sendall(b'POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+                            b'Content-Length: %d\r\n\r\n' % (self.PATH.encode(), len(body)) + body)
         self.pieces, self.tail, self.over = [], b'', False
 
     def read(self):
         piece = self.socket.recv(1 << 16)
         now = time.perf_counter()
         data = self.tail + piece
-        count = data.count(b'event: token')
+        count = data.count(self.TOKEN)
         if count:
             self.pieces.append((now, count))
-        self.over = b'event: end' in data
+        self.over = self.END in data
         if not piece or b'event: error' in data or b'"error"' in data:
             raise SystemExit('a stream ended badly: ' + data[-300:].decode(errors='replace'))
-        last = max(data.rfind(b'event:'), len(data) - 400, 0)
-        self.tail = data[last:].replace(b'event: token', b'')
+        last = max(data.rfind(self.TOKEN.split()[0]), len(data) - 400, 0)
+        self.tail = data[last:].replace(self.TOKEN, b'')
 
     def gaps(self):
         return [(b[0] - a[0]) * 1e3 for a, b in zip(self.pieces, self.pieces[1:])]

@@ -1,24 +1,20 @@
 # Helpers: a library is some directories; a test executable is one directory of Boost.Test sources.
 
-# Sources with names of their own that another source of their target has, too, as families have: regular
-# expressions. They are compiled alone.
-set(orcd_compiled_alone
-    "app/(option_table|quantize/manifest)"
-    "app/inspect/tokens"
-    "engine/chat/(argument_types|element_reader|harmony_reader|json_scanner|python_reader|tagged_reader)"
-    "engine/grammar/(regex|schema/merge)"
-    "engine/jinja/template_(list_filters|methods|selection_filters|tests|text_filters)"
-    "engine/model/(family/.*|tensor_tables)"
-    "engine/sampling/sampling"
-    "engine/text/(json_config|json_tokenizer|make_tokenizer|split/pretokenizer_presets|vocabulary)"
-    "gpu/plan/(memfd_driver|model_support|slice_reader)"
-    "net/traces/spans"
+# For the tests around the binary too: Debian's interpreter is the one that has pytest.
+find_program(ORCD_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(WORKER_TESTS OR NOT WORKER_TOGETHER STREQUAL "nothing")
+  find_program(ORCD_PYTHON NAMES python3 REQUIRED)
+endif()
+
+# Tests with names of their own that another test of their target has, too: regular expressions. They are
+# compiled alone. Tests use whole namespaces, so that their own words do not tell what meets.
+set(orcd_tests_compiled_alone
     "test/gpu/(gpu_main|cuda/(cuda_growth|weights)_test)"
     "test/gpu/kernels/(head_norm|latent_attention|lora|sample|stream)_test"
     "test/http/(http_interleavings|traces_told)"
     "test/support/test_main"
-    "test/unit/app/(failover_options|lora_options|narration|parse_options)_test"
-    "test/unit/chat/output_parser_test"
+    "test/unit/app/(options/(failover_options|lora_options|parse_options)|process/narration)_test"
+    "test/unit/chat/(cut_outputs|malformed_calls|output_parser)_test"
     "test/unit/gguf/location_test"
     "test/unit/golden/(demo_model|tiny_models)"
     "test/unit/gpu/(growth_bits|prefix_bits|produced_bits|rejected_drafts|weight_check|wild_files)_test"
@@ -35,26 +31,43 @@ set(orcd_compiled_alone
     "test/unit/net/jobs/(background_queue|job_execution|resume)_test"
     "test/unit/net/llama/(llama_request|token_endpoints)_test"
     "test/unit/net/openai/(chat_conversations|chunk_extras|completion_answer|dialect_fields)_test"
-    "test/unit/net/openai/(grammar_source|message_output|message_reader|output_constraints)_test"
+    "test/unit/net/openai/(generic_tools|grammar_source|message_output|message_reader)_test"
+    "test/unit/net/openai/output_constraints_test"
     "test/unit/net/openai/prepare_completion_test"
     "test/unit/net/pooled/(pair_format|pooled_request)_test"
     "test/unit/quantize/ternary_codes_test"
     "test/unit/schedule/prefix_tree_test"
     "test/unit/text/(json_tokenizer|pretokenizer_golden|wordpiece)_test")
 
-# orcd_together(KIND TARGET): sources of a target of KIND, library or test, are compiled eight at a time where
-# WORKER_TOGETHER says so.
+# orcd_group_sources(TARGET SOURCES): those of a library whose own names do not meet are compiled together.
+function(orcd_group_sources target sources)
+  list(FILTER sources INCLUDE REGEX "^${CMAKE_SOURCE_DIR}/.*\\.cpp$")
+  list(TRANSFORM sources REPLACE "^${CMAKE_SOURCE_DIR}/" "")
+  execute_process(COMMAND ${ORCD_PYTHON} -B ${CMAKE_SOURCE_DIR}/cmake/group_sources.py ${sources}
+                  OUTPUT_VARIABLE rows COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[0-9]+ [^\n]+" rows "${rows}")
+  foreach(row IN LISTS rows)
+    string(REGEX MATCH "^([0-9]+) (.+)$" row "${row}")
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# orcd_together(KIND TARGET): sources of a target of KIND, library or test, are compiled several at a time
+# where WORKER_TOGETHER says so.
 function(orcd_together kind target)
   if(WORKER_TOGETHER STREQUAL "all" OR (WORKER_TOGETHER STREQUAL "tests" AND kind STREQUAL test))
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # g++ takes what is included for a header, in which fixtures may have no names of a source's own.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    get_target_property(sources ${target} SOURCES)
     if(kind STREQUAL library)
       # The more g++ 12 inlines, the more variants it takes for uninitialized; the preset dev has the warning.
       target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+      orcd_group_sources(${target} "${sources}")
+      return()
     endif()
-    get_target_property(sources ${target} SOURCES)
-    foreach(name IN LISTS orcd_compiled_alone)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    foreach(name IN LISTS orcd_tests_compiled_alone)
       set(alone ${sources})
       list(FILTER alone INCLUDE REGEX "/${name}\\.cpp$")
       set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

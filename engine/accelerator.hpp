@@ -133,6 +133,9 @@ struct sample_request {
   /// depend on it. A mask depends on the token before, so that a request with a mask never comes with an
   /// empty sequence_step::tokens.
   token_mask allowed = {};
+  /// Where params->needs_logits(): all tokens of the sequence, up to the last of the step's. Read before
+  /// launch() returns. Such a request comes with no drafts and never with an empty sequence_step::tokens.
+  std::span<const token_id> seen = {};
 };
 
 /// Asks for the pooled states of a sequence instead of a token; the model's spec says how they are pooled. It
@@ -259,7 +262,7 @@ class accelerator {
   virtual void clear(std::span<const kv_page>) noexcept {}
 
   /// Waits until the device has done all that it was given. Never fails: an error shows in the next step.
-  virtual void settle() noexcept {}
+  virtual void wait_idle() noexcept {}
 
   /// Begins a step for all given sequences (distinct slots, at most config.slots); what the arguments
   /// refer to is read before it returns. Same tokens at the same positions give the same bits, whatever

@@ -1,11 +1,14 @@
 // What a chat template wants of the messages that it is given. Templates differ in what they can take where
-// the API leaves a choice: no content, arguments of calls as text or as an object, the form of calls' ids.
-// They are asked, by rendering a short conversation with a call. Immutable; any thread.
+// the API leaves a choice: no content, arguments of calls as text or as an object, the form of calls' ids,
+// several calls in a message, reasoning. They are asked, by rendering a short conversation with a call.
+// Immutable; any thread.
 #pragma once
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <string_view>
 
+#include "engine/chat/output_format.hpp"
 #include "engine/jinja/chat_template.hpp"
 
 namespace orcd::engine {
@@ -18,6 +21,13 @@ struct message_habits {
   /// A call is a message of its own, whose `metadata` is the function's name and whose content the arguments;
   /// a result has the role "observation" (GLM-4).
   bool metadata_calls = false;
+  bool one_call = false;  ///< a message shows one call at most: each has a message, with its result behind it
+  bool thinking_parts = false;  ///< reasoning is shown only as a part of the content
+  bool no_calls = false;        ///< no call is shown in any form, in a template that was seen to render one
+  /// What is known of the model, and no habit of the template: how calls are written into the text where
+  /// `no_calls`, and whether arguments have no spaces (gpt-oss).
+  call_format written_as = call_format::none;
+  bool compact_arguments = false;
 };
 
 /// Learns a template's habits, in a bounded number of quick renderings.
@@ -27,6 +37,7 @@ struct message_habits {
 /// Brings messages into the form of the habits. They are checked: each has a content, "" where there is none,
 /// and each call an id, a function and arguments: an object or, where they are no JSON object, a text. Ids
 /// that a template would refuse are replaced, the same by the same and different ones by different ones.
+/// Arguments keep the text that the client sent (sent_arguments), so that a prompt says what the model wrote.
 void adapt_messages(boost::json::array& messages, const message_habits& habits);
 
 }  // namespace orcd::engine

@@ -1,5 +1,7 @@
 #include "engine/pair_format.hpp"
 
+#include <algorithm>
+
 namespace orcd::engine {
 namespace {
 
@@ -27,6 +29,14 @@ std::string fill_in(std::string_view form, std::string_view query, std::string_v
   return out;
 }
 
+/// At most so many tokens, and at least one.
+void cut(std::vector<token_id>& tokens, std::size_t most, bool keeps_last) {
+  most = std::max<std::size_t>(most, 1);
+  if (tokens.size() <= most) return;
+  if (keeps_last) tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(most));
+  tokens.resize(most);
+}
+
 }  // namespace
 
 result<pair_format> pair_format::make(const gguf_file& file, const model_spec& spec) {
@@ -43,17 +53,35 @@ result<pair_format> pair_format::make(const gguf_file& file, const model_spec& s
   return out;
 }
 
+// A text that is written into a template is cut as text; its tokens there may be other ones than alone, so
+// that it is cut again until the pair fits.
+pooled_input pair_format::encode_filled(std::string_view query, std::string_view document,
+                                        const tokenizer& vocabulary, const pair_room& room) const {
+  pooled_input out{vocabulary.encode(fill_in(template_, query, document))};
+  const bool fits = out.tokens.size() <= room.pair;
+  if (fits && room.document == pair_room().document) return out;
+  auto words = vocabulary.encode(document, {false, true});
+  if (fits && words.size() <= room.document) return out;
+  for (std::size_t most = std::min(words.size(), room.document);;) {
+    cut(words, most, room.keeps_last);
+    out.tokens = vocabulary.encode(fill_in(template_, query, vocabulary.decode(words)));
+    if (out.tokens.size() <= room.pair || words.size() <= 1) return out;
+    most = words.size() - std::min(words.size() - 1, out.tokens.size() - room.pair);
+  }
+}
+
 pooled_input pair_format::encode(std::string_view query, std::string_view document,
-                                 const tokenizer& vocabulary) const {
-  if (!template_.empty()) return {vocabulary.encode(fill_in(template_, query, document))};
+                                 const tokenizer& vocabulary, const pair_room& room) const {
+  if (!template_.empty()) return encode_filled(query, document, vocabulary, room);
   pooled_input out{vocabulary.encode(query)};
   out.second_segment = static_cast<std::uint32_t>(out.tokens.size());
-  const auto second = vocabulary.encode(document, {false, true});
-  out.tokens.insert(out.tokens.end(), second.begin(), second.end());
   // The second text ends as the first does.
-  if (out.second_segment > 0 && out.tokens[out.second_segment - 1] == vocabulary.eos()) {
-    out.tokens.push_back(vocabulary.eos());
-  }
+  const bool ends = out.second_segment > 0 && out.tokens.back() == vocabulary.eos();
+  const std::size_t around = out.tokens.size() + (ends ? 1 : 0);
+  auto second = vocabulary.encode(document, {false, true});
+  cut(second, std::min(room.document, room.pair - std::min(room.pair, around)), room.keeps_last);
+  out.tokens.insert(out.tokens.end(), second.begin(), second.end());
+  if (ends) out.tokens.push_back(vocabulary.eos());
   return out;
 }
 

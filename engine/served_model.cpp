@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/model/not_a_model.hpp"
 #include "engine/sha256.hpp"
 
 namespace orcd::engine {
@@ -72,6 +73,8 @@ result<served_model> open_token_model(const model_source& source, std::vector<to
 result<served_model> open_served_model(const model_source& source) {
   auto file = gguf_file::open(source.location);
   if (!file) return file.error();
+  // Before the tokenizer, which nothing but a model has.
+  if (const auto is_model = check_is_model(*file); !is_model) return is_model.error();
   const auto beside = find_tokenizer_file(*file, file->location(), source.tokenizer);
   if (!beside) return beside.error();
   auto vocabulary = make_tokenizer(*file, *beside, source.tokenizer_pre);

@@ -94,7 +94,7 @@ struct cache_state {
   std::atomic<std::uint64_t> query_tokens{0};
   std::atomic<std::uint64_t> hit_tokens{0};
   std::atomic<std::uint64_t> evictions{0};
-  std::atomic<std::uint64_t> set_backs{0};  ///< running jobs that gave their pages to older ones
+  std::atomic<std::uint64_t> preemptions{0};  ///< running jobs that gave their pages to older ones
   std::atomic<std::uint32_t> pages_cached{0};
   std::atomic<std::uint32_t> pages_used{0};  ///< by running jobs
   std::atomic<std::uint32_t> sessions{0};

@@ -33,9 +33,9 @@ else()
 endif()
 if(TARGET documents AND ORCD_DPKG AND CMAKE_GENERATOR STREQUAL "Ninja")
   set(inside "")
-  if(ORCD_MARKED)
-    set(inside --inside ${ORCD_MARKED})
-  endif()
+  foreach(file ${ORCD_PAGE_LIBRARIES})
+    list(APPEND inside --inside ${file})
+  endforeach()
   set(writer ${CMAKE_CURRENT_SOURCE_DIR}/package/write_sbom.py)
   add_custom_command(OUTPUT ${package_dir}/worker-orcd.spdx.json
     COMMAND ${ORCD_DOCUMENT_PYTHON} -B ${writer} --ninja ${CMAKE_BINARY_DIR}

@@ -50,7 +50,7 @@ set(unit_after " worker-orcd-holder@%i.service")
 string(CONCAT unit_more
   "# The engines share it. Without the second line the first of them to stop would take the others' lock.\n"
   "RuntimeDirectory=worker-orcd-%i\nRuntimeDirectoryPreserve=yes\nRuntimeDirectoryMode=0700\n"
-  "# What is this engine's alone: WORKER_ORCD_SYSTEM_PORT=, where pairs would have the same.\n"
+  "# What is this engine's alone: WORKER_ORCD_SYSTEM_PORT=, where a probe wants to know it.\n"
   "EnvironmentFile=-${unit_conf_dir}/worker-orcd/%i-%j.env\n\n")
 orcd_unit(worker-orcd-engine-0@.service worker.service.in)
 orcd_unit(worker-orcd-engine-1@.service worker.service.in)

@@ -133,6 +133,15 @@ struct gpu_thread::impl {
     return ++stops_asked;
   }
 
+  /// `wait`: for the answer, with the lock held; returns whether it came.
+  template <class Wait>
+  bool stop(const Wait& wait) noexcept {
+    const auto number = ask_to_stop();
+    if (std::this_thread::get_id() == thread.get_id()) return true;
+    std::unique_lock lock(stop_mutex);
+    return wait(lock, [&] { return stops_answered >= number; });
+  }
+
   // At most one step handler is queued at a time; it posts itself again while there is work.
   void ensure_stepping() {
     if (stepping || stopped) return;
@@ -158,24 +167,24 @@ struct gpu_thread::impl {
   }
 
   void publish_use() {
-    state.running = loop.running();
-    state.short_of_pages = loop.short_of_pages();
-    state.kv_positions = loop.kv_positions();
-    const engine::kv_cache_counts counts = loop.cache_counts();
-    state.cache.queries = counts.queries;
-    state.cache.hits = counts.hits;
-    state.cache.query_tokens = counts.query_tokens;
-    state.cache.hit_tokens = counts.hit_tokens;
-    state.cache.evictions = counts.evictions;
-    state.cache.set_backs = loop.set_backs();
-    state.cache.pages_cached = counts.pages_cached;
-    state.cache.pages_used = counts.pages - counts.pages_free - counts.pages_cached;
-    state.cache.sessions = counts.sessions;
-    state.drafts.steps = loop.drafts().steps;
-    state.drafts.tokens = loop.drafts().tokens;
-    state.drafts.accepted = loop.drafts().right;
+    const engine::scheduler_counts now = loop.counts();
+    state.running = now.running;
+    state.short_of_pages = now.short_of_pages;
+    state.kv_positions = now.kv_positions;
+    state.cache.queries = now.cache.queries;
+    state.cache.hits = now.cache.hits;
+    state.cache.query_tokens = now.cache.query_tokens;
+    state.cache.hit_tokens = now.cache.hit_tokens;
+    state.cache.evictions = now.cache.evictions;
+    state.cache.preemptions = now.preemptions;
+    state.cache.pages_cached = now.cache.pages_cached;
+    state.cache.pages_used = now.cache.pages - now.cache.pages_free - now.cache.pages_cached;
+    state.cache.sessions = now.cache.sessions;
+    state.drafts.steps = now.drafts.steps;
+    state.drafts.tokens = now.drafts.tokens;
+    state.drafts.accepted = now.drafts.right;
     for (std::size_t i = 0; i < state.drafts.accepted_at.size(); ++i)
-      state.drafts.accepted_at[i] = loop.drafts().right_at.at(i);
+      state.drafts.accepted_at[i] = now.drafts.right_at.at(i);
   }
 
   void accept(engine::job_request request, const std::shared_ptr<engine::event_sink>& sink) {
@@ -346,7 +355,7 @@ void gpu_thread::take_over_pages(engine::page_ledger ledger,
   asio::post(impl_->io, [self = impl_.get(), ledger, done = std::move(done)] {
     if (self->stopped) return;
     self->loop.take_over_pages(ledger);
-    const auto counts = self->loop.cache_counts();
+    const auto counts = self->loop.counts().cache;
     done(counts.adopted, counts.pages_closed);
     self->publish_use();
   });
@@ -369,11 +378,17 @@ void gpu_thread::end_jobs(std::function<void()> done) {
   impl_->loop.interrupt();
 }
 
+bool gpu_thread::stop(std::chrono::milliseconds at_most) noexcept {
+  return impl_->stop([&](std::unique_lock<std::mutex>& lock, const auto& answered) {
+    return impl_->stop_answered.wait_for(lock, at_most, answered);
+  });
+}
+
 void gpu_thread::stop() noexcept {
-  const auto number = impl_->ask_to_stop();
-  if (std::this_thread::get_id() == impl_->thread.get_id()) return;
-  std::unique_lock lock(impl_->stop_mutex);
-  impl_->stop_answered.wait(lock, [&] { return impl_->stops_answered >= number; });
+  impl_->stop([&](std::unique_lock<std::mutex>& lock, const auto& answered) {
+    impl_->stop_answered.wait(lock, answered);
+    return true;
+  });
 }
 
 }  // namespace orcd::gpu

@@ -8,6 +8,7 @@
 // It takes no lock that a session holds (WORK-3060).
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -53,9 +54,12 @@ class gpu_thread final : public engine::job_service {
   /// Every job ends with `why` between two steps, and scheduler_config::on_failure is told, as after a step
   /// that failed: for what somebody else finds out. Nothing after an earlier failure or stop().
   void fail(engine::error why);
-  /// Starts no new steps; interrupts the running one. When this returns, every job has had its terminal event
-  /// (if called on the GPU thread: at the next handler). The thread goes on to answer late submits until the
-  /// object is destroyed. May be called again.
+  /// Starts no new steps; interrupts the running one. When this returns true, every job has had its terminal
+  /// event (if called on the GPU thread: at the next handler); false: not within `at_most`, because the step
+  /// in progress does not end, and they get it when it does. The thread goes on to answer late submits until
+  /// the object is destroyed. May be called again.
+  [[nodiscard]] bool stop(std::chrono::milliseconds at_most) noexcept;
+  /// Waits as long as the step takes: for callers who end with the process that somebody else bounds.
   void stop() noexcept;
 
  private:

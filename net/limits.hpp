@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+
+#include "engine/sampling/sampling.hpp"
+#include "engine/sampling/sampling_ranges.hpp"
 
 namespace orcd::net {
 
@@ -13,8 +17,8 @@ constexpr std::size_t job_id_bytes_max = 256;
 constexpr std::size_t stop_strings_max = 16;
 constexpr std::size_t stop_bytes_max = 256;
 constexpr std::size_t cache_name_bytes_max = 256;  ///< cache_salt, imc_id
-constexpr std::uint32_t repeat_last_n_max = 4'096;
-constexpr std::uint32_t top_k_max = 1'000'000;
+using engine::repeat_last_n_max;
+using engine::top_k_max;
 
 enum class deadline_mode { enforce, log };
 
@@ -28,9 +32,11 @@ struct request_limits {
   std::uint32_t context_tokens = 0;  ///< positions per slot
   std::chrono::milliseconds inference_timeout{300'000};
   deadline_mode deadlines = deadline_mode::enforce;
+  engine::sampling_params sampling{};   ///< of a request that does not say it
+  std::optional<std::uint64_t> seed{};  ///< likewise; nothing: another one for each request
 
   /// The longest timeout_ms that a request may ask for.
-  [[nodiscard]] constexpr std::uint64_t timeout_ms_max() const noexcept {
+  [[nodiscard]] std::uint64_t timeout_ms_max() const noexcept {
     const auto longest = inference_timeout.count();
     if (longest > 0) return static_cast<std::uint64_t>(longest);
     // No limit but what the clock, which counts nanoseconds, can hold.

@@ -3,8 +3,14 @@
 # serves it, streams one answer to this terminal, drains, and says how to start it again. A second run takes
 # seconds.
 # Usage: tools/demo.sh [FOLDER]   with a folder of binaries nothing is installed or built
+# ORCD_BACKEND says host or cuda; without it CUDA is taken where this machine builds and runs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+backend=${ORCD_BACKEND:-}
+case "$backend" in
+  '' | host | cuda) ;;
+  *) echo "ORCD_BACKEND is '$backend'; it must be host or cuda" >&2 && exit 2 ;;
+esac
 
 # Why the CUDA kernels are not built, or nothing where they are.
 why_without_cuda() {
@@ -23,7 +29,15 @@ folder=${1:-build/demo}
 if [ $# -eq 0 ]; then
   tools/packages.sh demo
   preset=release
-  why=$(why_without_cuda)
+  if [ "$backend" = host ]; then
+    why="ORCD_BACKEND is host"
+  else
+    why=$(why_without_cuda)
+  fi
+  if [ -n "$why" ] && [ "$backend" = cuda ]; then
+    echo "ORCD_BACKEND is cuda, but the CUDA kernels cannot be built: $why" >&2
+    exit 1
+  fi
   if [ -n "$why" ]; then
     preset=demo-host
     echo "== the CUDA kernels are not built: $why"
@@ -42,9 +56,11 @@ stop() {
 }
 trap stop EXIT
 
-serve=("$folder/worker-orcd" --backend host --model "$model")
-why="without CUDA"
-if "$folder/worker-orcd" --version | grep -q '^backends: cuda' && nvidia-smi -L >/dev/null 2>&1; then
+serve=("$folder/worker-orcd" --backend "${backend:-host}" --model "$model")
+why=${backend:+ORCD_BACKEND is $backend}
+why=${why:-without CUDA}
+if [ -z "$backend" ] &&
+  "$folder/worker-orcd" --version | grep -q '^backends: cuda' && nvidia-smi -L >/dev/null 2>&1; then
   serve=("$folder/worker-orcd" --model "$model")
   why="CUDA, the default; $(nvidia-smi -L | head -n 1 | sed 's/ (UUID.*//')"
 fi

@@ -6,10 +6,11 @@ set -euo pipefail
 build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
        libboost1.81-dev libboost-json1.81-dev libboost-program-options1.81-dev libboost-log1.81-dev
        libboost-thread1.81-dev libboost-filesystem1.81-dev libboost-test1.81-dev
-       libssl-dev libsystemd-dev libutf8proc-dev libyaml-cpp-dev libjs-marked xz-utils)
+       libssl-dev libsystemd-dev libutf8proc-dev libyaml-cpp-dev xz-utils
+       libjs-marked node-highlight.js libjs-katex fonts-katex) # of the page at /
 demo=("${build[@]}" python3 python3-pip curl)
 test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest
-      python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh)
+      python3-pytest-xdist chromium node-dompurify systemd dpkg-dev debootstrap curl groff-base zsh)
 fronts=(nginx haproxy) # Debian starts what it installs
 image=(buildah debootstrap curl)
 

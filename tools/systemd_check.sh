@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tries the Debian package's units under a real systemd, booted in namespaces of its own inside a clean
 # Debian: notify, the watchdog's end of a hung worker, a stop beside a running stream, a restart without a
-# refused connect under socket activation, and a holder that dies with its engine, whose connections and
-# weights systemd keeps. Needs root and Debian's mirror. The network is the host's; no GPU is used.
+# refused connect under socket activation, twenty restarts of the engines of a pair, and a holder that dies
+# with its engine, whose connections and weights systemd keeps. Needs root and Debian's mirror. The network is
+# the host's; no GPU is used.
 # Usage: tools/systemd_check.sh DEB TOOLS_DIR   where TOOLS_DIR has write_tiny_model
 # ORCD_SYSTEMD_ROOT names a Debian (debootstrap --variant=minbase --include=systemd,dbus) to copy instead of
 # making one.
@@ -55,6 +56,24 @@ ask_beside() { # sets `asking`; returns once its tokens come
   asking=$!
   until_true grep -q '^event: token' "$2"
 }
+# Connects again and again beside what follows, until connects_were_served() judges it.
+watch_connects() {
+  rm -f "$work/over" "$work/asked" "$work/refused"
+  ( while [ ! -e "$work/over" ]; do
+      curl -s --max-time 60 -o /dev/null "http://127.0.0.1:$port/health" ||
+        echo "curl says $?" >>"$work/refused"
+      echo one >>"$work/asked"
+      sleep 0.01
+    done ) &
+  watching=$!
+}
+connects_were_served() {
+  touch "$work/over" "$work/refused"
+  wait "$watching"
+  echo "   $(wc -l <"$work/asked") requests during $1, $(wc -l <"$work/refused") failed"
+  [ ! -s "$work/refused" ] || fail "$(head -n 1 "$work/refused")"
+}
+tokens() { sed -n 's/^data: .*"t":\("[^"]*"\).*/\1/p' "$1"; }
 whole() { [ "$(grep -c '^event: token' "$1")" -gt 0 ] && grep -q '^event: end' "$1"; }
 
 make_root() {
@@ -162,38 +181,44 @@ is $worker Result success || fail "the stop was: $(property $worker Result)"
 step "a restart under socket activation refuses no connect"
 inside systemctl start worker-orcd@check.socket || fail "the socket"
 healthy || fail "a first connect starts no worker"
-( while [ ! -e "$work/over" ]; do
-    curl -s --max-time 60 -o /dev/null "http://127.0.0.1:$port/health" ||
-      echo "curl says $?" >>"$work/refused"
-    echo one >>"$work/asked"
-    sleep 0.01
-  done ) &
-asking=$!
+watch_connects
 for _ in 1 2 3; do inside systemctl restart "$worker" || fail "the restart failed"; done
-touch "$work/over"
-wait "$asking"
-touch "$work/refused"
-echo "   $(wc -l <"$work/asked") requests during three restarts, $(wc -l <"$work/refused") failed"
-[ ! -s "$work/refused" ] || fail "$(head -n 1 "$work/refused")"
+connects_were_served "three restarts"
 inside systemctl stop worker-orcd@check.socket "$worker"
 
+step "restarts of both engines of a pair, in turn, beside streams"
+holder=worker-orcd-holder@pair.service
+engine() { echo "worker-orcd-engine-$1@pair.service"; }
+inside systemctl start "$holder" "$(engine 0)" || fail "the pair"
+until_true healthy
+inside systemctl start "$(engine 1)" || fail "the one that stands by"
+ask 1000 "$work/expected"
+watch_connects
+for number in $(seq 20); do
+  ask_beside 1000 "$work/answer"
+  # It returns when the engine stands by again.
+  inside systemctl restart "$(engine $(((number + 1) % 2)))" || fail "restart $number failed"
+  wait "$asking" || fail "restart $number ended the stream"
+  whole "$work/answer" || fail "restart $number: the stream is not whole"
+  [ "$(tokens "$work/answer")" = "$(tokens "$work/expected")" ] || fail "restart $number changed tokens"
+done
+connects_were_served "twenty restarts"
+inside systemctl stop "$(engine 1)" || fail "the one that stands by does not stop"
+
 step "a holder that dies with its engine: systemd keeps connections and weights"
-inside systemctl start worker-orcd-holder@pair.service worker-orcd-engine-0@pair.service || fail "the pair"
 until_true healthy
 ask 2000 "$work/expected"
 ask_beside 2000 "$work/answer"
 sleep 0.5 # what is new is kept a quarter of a second later
-kept=$(property worker-orcd-holder@pair.service NFileDescriptorStore)
+kept=$(property "$holder" NFileDescriptorStore)
 # Listener, journal and a connection; and of the weights their memory, KV cache, its ledger and what they are.
 [ "$kept" -ge 7 ] || fail "systemd keeps $kept descriptors"
-inside systemctl kill --kill-who=main -s KILL worker-orcd-holder@pair.service \
-  worker-orcd-engine-0@pair.service
+inside systemctl kill --kill-who=main -s KILL "$holder" "$(engine 0)"
 wait "$asking" || fail "the stream was cut off"
 whole "$work/answer" || fail "the stream is not whole"
-tokens() { sed -n 's/^data: .*"t":\("[^"]*"\).*/\1/p' "$1"; }
 [ "$(tokens "$work/answer")" = "$(tokens "$work/expected")" ] || fail "the stream went on with other tokens"
 logged() { inside journalctl -u "$1" --no-pager -o cat | grep "$2" >/dev/null; }
-logged worker-orcd-holder@pair.service weights_restored || fail "the weights did not come back"
-logged worker-orcd-engine-0@pair.service weights_imported || fail "the engine loaded the weights again"
+logged "$holder" weights_restored || fail "the weights did not come back"
+logged "$(engine 0)" weights_imported || fail "the engine loaded the weights again"
 echo "   systemd kept $kept descriptors; the stream went on, token for token, with the same weights"
 step "all units behaved under a real systemd"

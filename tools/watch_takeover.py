@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Streams a story, kills the engine that serves it in the middle, and reads on from the same connection.
 
-usage: tools/watch_takeover.py BUILD_FOLDER MODEL
+usage: tools/watch_takeover.py BUILD_FOLDER MODEL [--backend cuda]
 
 Starts worker-orcd-holder with two engines in a folder of its own. Exit code 0: the whole story came, once,
 and its tokens are those of the same story without a kill.
 """
+import argparse
 import json
 import os
 import signal
@@ -31,12 +32,12 @@ def free_port() -> int:
 class Pair:
     """A holder and its engines; what they say is read as it comes."""
 
-    def __init__(self, build: Path, model: Path, folder: Path):
+    def __init__(self, build: Path, model: Path, backend: str, folder: Path):
         self.port = free_port()
         self.said, self.came = [], threading.Condition()
         self.process = subprocess.Popen(
             [build / 'worker-orcd-holder', '--failover-dir', folder, '--port', str(self.port), '--run', '2',
-             '--', '--model', model.resolve(), '--backend', 'host', '--log-format', 'json'],
+             '--', '--model', model.resolve(), '--backend', backend, '--log-format', 'json'],
             stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -94,9 +95,13 @@ def read_story(port: int, name: str, at_token=None, show: bool = False) -> tuple
 
 
 def main() -> int:
-    build, model = Path(sys.argv[1]), Path(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
+    parser.add_argument('build', type=Path, metavar='BUILD_FOLDER')
+    parser.add_argument('model', type=Path, metavar='MODEL')
+    parser.add_argument('--backend', default='host', choices=('cuda', 'host'))
+    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix='takeover-') as folder:
-        pair = Pair(build, model, Path(folder) / 'pair')
+        pair = Pair(chosen.build, chosen.model, chosen.backend, Path(folder) / 'pair')
         try:
             pair.wait('failover_state', to='ACTIVE')
             pair.wait('failover_state', to='STANDBY', engine_id=1 - pair.wait('engine_active')['engine_id'])

@@ -9,6 +9,9 @@
 namespace orcd::app {
 
 /// Nullopt where no holder answers at the socket within 2 s.
-[[nodiscard]] std::optional<net::report_frame> ask_holder(const std::string& socket_path);
+[[nodiscard]] std::optional<net::engines_frame> ask_holder(const std::string& socket_path);
+/// The holder and its engines, a line each, for people. Pure.
+[[nodiscard]] std::string describe(const net::engines_frame& there);
+[[nodiscard]] bool has_active(const net::engines_frame& there) noexcept;
 
 }  // namespace orcd::app

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <system_error>
 
-#include "app/option_table.hpp"
+#include "app/options/option_table.hpp"
+#include "engine/base/plain_file.hpp"
 #include "net/failover/weights_frames.hpp"
 
 namespace orcd::app {
@@ -26,11 +27,12 @@ std::optional<std::string> name_of(std::string_view text) {
 
 /// "GPU UUID: \t GPU-..." of the driver's text about one GPU.
 std::optional<std::string> uuid_in(const std::filesystem::path& file) {
-  constexpr std::size_t lines_max = 64;
+  constexpr std::size_t bytes_max = 8U << 10U;
   constexpr std::string_view key = "GPU UUID:";
-  std::ifstream in(file);
-  std::string line;
-  for (std::size_t i = 0; i < lines_max && std::getline(in, line); ++i) {
+  const auto text = engine::read_beginning(file, bytes_max);
+  if (!text) return std::nullopt;
+  std::istringstream in(*text);
+  for (std::string line; std::getline(in, line);) {
     if (line.compare(0, key.size(), key) != 0) continue;
     const auto begin = line.find_first_not_of(" \t", key.size());
     if (begin == std::string::npos) return std::nullopt;

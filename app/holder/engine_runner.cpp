@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 extern char** environ;
 
@@ -24,6 +26,8 @@ using orcd::engine::severity;
 using std::chrono::milliseconds;
 
 constexpr milliseconds look_interval{200};
+/// For engines without streams: one that loads has given up before.
+constexpr milliseconds end_limit{10'000};
 
 /// The engines' program stands beside the holder's.
 std::string engine_program() {
@@ -44,6 +48,15 @@ std::vector<char*> environment_of_engines() {
   return out;
 }
 
+/// The engines' system port, as their environment has it for all of them.
+std::string_view system_port_variable() noexcept {
+  for (const char* const name : {"WORKER_ORCD_SYSTEM_PORT", "DYN_SYSTEM_PORT"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return {};
+}
+
 /// Returns the pid, or minus the error. Signals are as a shell would leave them.
 pid_t spawn(std::vector<std::string>& words) {
   std::vector<char*> arguments;
@@ -55,7 +68,9 @@ pid_t spawn(std::vector<std::string>& words) {
   sigset_t signals;
   sigemptyset(&signals);
   ::posix_spawnattr_setsigmask(&attributes, &signals);
-  sigaddset(&signals, SIGPIPE);
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM}) {
+    sigaddset(&signals, number);
+  }
   ::posix_spawnattr_setsigdefault(&attributes, &signals);
   // In a group of its own a terminal's Ctrl-C does not reach it beside the holder's own signal, which would
   // be the second and end its streams.
@@ -89,13 +104,8 @@ void engine_runner::start(milliseconds after) {
 
 std::vector<std::string> engine_runner::arguments_of(std::uint32_t number) const {
   std::vector<std::string> out{engine_program()};
-  out.insert(out.end(), opts_.engine_options.begin(), opts_.engine_options.end());
-  for (const std::string& word :
-       {std::string("--failover-dir"), opts_.dir, std::string("--engine-id"), std::to_string(number),
-        std::string("--host"), opts_.host, std::string("--port"), std::to_string(opts_.port),
-        std::string("--holder"), std::string("require")}) {
-    out.push_back(word);
-  }
+  for (auto& word : engine_arguments(opts_.of_engines(), number, system_port_variable()))
+    out.push_back(std::move(word));
   return out;
 }
 
@@ -146,37 +156,68 @@ void engine_runner::on_end(engine& one) {
   const bool other_lives = std::any_of(engines_.begin(), engines_.end(), [&](const engine& other) {
     return other.number != one.number && told_.process_of(other.number) >= 0;
   });
-  if (hopeless && !other_lives) return end_all(exit_code::usage);
+  if (hopeless && !other_lives) {
+    if (!ending_) code_ = exit_code::usage;
+    return end_all();
+  }
   if (ending_) return await_end();
   const auto ran = std::chrono::duration_cast<milliseconds>(clock::now() - one.started);
   start_later(one, one.policy.after(ran));
 }
 
 void engine_runner::stop() {
-  end_all(exit_code::ok);
+  if (!ending_) {
+    const auto active = told_.active();
+    if (active && *active < engines_.size()) last_ = active;
+  } else {
+    last_is_asked_ = true;
+  }
+  end_all();
 }
 
-void engine_runner::end_all(exit_code code) {
-  if (!ending_) code_ = code;
-  ending_ = true;
+int engine_runner::process_of(engine& one) const {
+  return one.pid > 0 ? one.process.native_handle() : told_.process_of(one.number);
+}
+
+void engine_runner::ask_to_end(engine& one) const {
+  const int pidfd = process_of(one);
+  if (pidfd >= 0) send_signal(pidfd, SIGTERM);
+}
+
+void engine_runner::end_all() {
+  if (!std::exchange(ending_, true)) kill_at_ = clock::now() + end_limit;
   for (auto& one : engines_) {
     one.timer.cancel();
-    const int pidfd = one.pid > 0 ? one.process.native_handle() : told_.process_of(one.number);
-    if (pidfd >= 0) send_signal(pidfd, SIGTERM);
+    if (one.number != last_ || last_is_asked_) ask_to_end(one);
   }
   await_end();
 }
 
-/// Engines end within the time that their options say, and one that hangs while it serves is killed.
+/// One that serves ends within the time that its options say; what hangs then is killed for that.
 void engine_runner::await_end() {
-  const bool runs = std::any_of(engines_.begin(), engines_.end(), [this](const engine& one) {
-    return one.pid > 0 || told_.process_of(one.number) >= 0;
-  });
-  if (!runs) return told_.ended(code_);
+  const auto runs = [this](engine& one) { return process_of(one) >= 0; };
+  if (std::none_of(engines_.begin(), engines_.end(), runs)) return told_.ended(code_);
+  if (clock::now() >= kill_at_) kill_late();
+  const bool others_run = std::any_of(engines_.begin(), engines_.end(),
+                                      [&](engine& one) { return one.number != last_ && runs(one); });
+  if (last_ && !others_run && !std::exchange(last_is_asked_, true)) ask_to_end(engines_[*last_]);
   end_timer_.expires_after(look_interval);
   end_timer_.async_wait([this](error_code failed) {
     if (!failed) await_end();
   });
+}
+
+/// Those that have had nothing to finish. The killed ones are gone a moment later.
+void engine_runner::kill_late() {
+  kill_at_ = clock::time_point::max();
+  for (auto& one : engines_) {
+    const int pidfd = process_of(one);
+    if (pidfd < 0 || one.number == last_ || one.number == told_.active()) continue;
+    narrator_.narrate(severity::error, "engine_hangs",
+                      "An engine that does not serve did not end, and is killed",
+                      {{"engine_id", std::uint64_t{one.number}}});
+    send_signal(pidfd, SIGKILL);
+  }
 }
 
 }  // namespace orcd::app

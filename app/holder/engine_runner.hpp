@@ -12,12 +12,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "app/exit_code.hpp"
 #include "app/holder/holder_options.hpp"
 #include "app/holder/restart_policy.hpp"
+#include "app/process/exit_code.hpp"
 #include "engine/narration.hpp"
 
 namespace orcd::app {
@@ -27,6 +28,8 @@ class engine_runner {
   struct calls {
     /// The pidfd of an engine that is connected to the holder, whoever started it; -1 where it is not.
     std::function<int(std::uint32_t)> process_of;
+    /// The engine that serves.
+    std::function<std::optional<std::uint32_t>()> active;
     /// All engines have ended, after stop() or because one cannot ever start: usage then.
     std::function<void(exit_code)> ended;
   };
@@ -39,7 +42,8 @@ class engine_runner {
   /// Starts the engines that are not connected `after` some time: those that a holder before has started
   /// connect by themselves.
   void start(std::chrono::milliseconds after);
-  /// Asks all engines to end; asked again, they end sooner.
+  /// Has all engines end: those that do not serve first, so that the one that does hands over to none of
+  /// them and finishes what runs. Asked again, it asks all of them at once, and they end sooner.
   void stop();
 
  private:
@@ -57,8 +61,11 @@ class engine_runner {
   void start_later(engine& one, std::chrono::milliseconds after);
   void start_now(engine& one);
   void on_end(engine& one);
-  void end_all(exit_code code);
+  void end_all();
   void await_end();
+  [[nodiscard]] int process_of(engine& one) const;
+  void ask_to_end(engine& one) const;
+  void kill_late();
   [[nodiscard]] std::vector<std::string> arguments_of(std::uint32_t number) const;
 
   const holder_options& opts_;
@@ -67,6 +74,9 @@ class engine_runner {
   std::deque<engine> engines_;
   boost::asio::steady_timer end_timer_;
   bool ending_ = false;
+  std::optional<std::uint32_t> last_{};  ///< the engine that is asked to end when the others have
+  bool last_is_asked_ = false;
+  clock::time_point kill_at_ = clock::time_point::max();
   exit_code code_ = exit_code::ok;
 };
 

@@ -51,6 +51,7 @@ holder::holder(asio::io_context& io, const holder_options& opts, engine::narrato
       store_timer_(io),
       store_(store),
       rest_timer_(io),
+      taker_timer_(io),
       port_(
           io, [this] { return wants_connection(); },
           [this](file_descriptor socket) { hand_over_new(std::move(socket)); }),
@@ -199,7 +200,11 @@ void holder::remove(client& one) {
 bool holder::handle(client& from, net::frame_socket::received got) {
   auto& body = got.what.body;
   if (std::holds_alternative<net::probe_frame>(body)) {
-    from.socket->send({got.what.request, report(from, std::nullopt)});
+    from.socket->send({got.what.request, report(from, nullptr)});
+    return true;
+  }
+  if (std::holds_alternative<net::list_frame>(body)) {
+    from.socket->send({got.what.request, list()});
     return true;
   }
   if (const auto* const hello = std::get_if<net::hello_frame>(&body)) {
@@ -224,16 +229,29 @@ bool holder::handle(client& from, net::frame_socket::received got) {
   }
   if (const auto* const standby = std::get_if<net::standby_frame>(&body)) {
     from.beat_at = steady_clock::now();
-    if (&from != active_) from.maker = standby->maker;
+    if (&from != active_) from.standby = standby->answers;
     return true;
   }
   if (const auto* const ask = std::get_if<net::who_frame>(&body)) {
-    from.socket->send({got.what.request, report(from, ask->maker)});
+    from.socket->send({got.what.request, report(from, &ask->answers)});
     return true;
   }
   if (const auto* const yield = std::get_if<net::yield_frame>(&body)) {
+    from.standby.reset();
     if (&from == active_) deactivate(yield->rests);
     go_on_with_taker();
+    return true;
+  }
+  if (std::holds_alternative<net::settled_frame>(body)) {
+    from.settled = &from == active_;
+    return true;
+  }
+  if (std::holds_alternative<net::journal_damaged_frame>(body)) {
+    on_journal_damaged(from);
+    return true;
+  }
+  if (std::holds_alternative<net::reloaded_frame>(body)) {
+    on_reloaded(from);
     return true;
   }
   if (std::holds_alternative<net::offer_frame>(body)) return on_offer(from, std::move(got.descriptors));
@@ -264,6 +282,7 @@ bool holder::on_hello(client& from, const net::hello_frame& what, file_descripto
     if (still != clients_.end()) drop(*still, "its process has ended");
   }
   from.engine = what.engine;
+  from.system_port = what.system_port;
   from.process = std::move(process);
   narrator_.narrate(severity::info, "engine_linked", "An engine has connected",
                     {{"engine_id", std::uint64_t{what.engine}}});
@@ -282,11 +301,11 @@ void holder::welcome(client& one) {
 /// does, or hangs and is killed: until then nothing is handed over, or two engines would serve.
 bool holder::on_take_over(client& from, std::uint32_t room) {
   if (active_ != nullptr && active_ != &from) active_->socket->read_now();
+  if (active_ != nullptr && active_ != &from && net::has_ended(active_->process.get())) {
+    drop(*active_, "its process has ended");
+  }
   if (active_ != nullptr && active_ != &from) {
-    narrator_.narrate(
-        severity::warning, "takeover_waits", "An engine has the lock, and the one before has not left",
-        {{"engine_id", std::uint64_t{*from.engine}}, {"active", std::uint64_t{*active_->engine}}});
-    taker_ = {&from, room};
+    let_taker_wait(from, room);
     return true;
   }
   if (!has_had_active_) rest_not_before_ = steady_clock::now() + unknown_rest;
@@ -306,12 +325,13 @@ void holder::go_on_with_taker() {
 void holder::activate(client& one) {
   deactivate(false);
   active_ = &one;
-  has_had_active_ = true;
+  one.settled = false;
+  has_had_active_ = one.has_served = true;
   // One that comes back: its connection has ended, and not its process.
   std::erase_if(leaving_, [&](const file_descriptor& other) {
     return net::is_same_process(other.get(), one.process.get());
   });
-  one.maker.reset();
+  one.standby.reset();
   one.heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
   narrator_.narrate(
       severity::info, "engine_active", "An engine serves",
@@ -440,6 +460,10 @@ int holder::process_of(std::uint32_t engine) const noexcept {
   const auto found =
       std::find_if(clients_.begin(), clients_.end(), [&](const client& c) { return c.engine == engine; });
   return found == clients_.end() ? -1 : found->process.get();
+}
+
+std::optional<std::uint32_t> holder::active_engine() const noexcept {
+  return active_ == nullptr ? std::nullopt : active_->engine;
 }
 
 }  // namespace orcd::app

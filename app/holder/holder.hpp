@@ -27,6 +27,8 @@
 
 namespace orcd::app {
 
+/// Engines give a sign of life twice a second; one that has given none for so long is no engine to count on.
+inline constexpr std::chrono::milliseconds engine_silence{5'000};
 /// Engines and probes at the holder's socket at a time.
 inline constexpr std::size_t holder_clients_max = 64;
 
@@ -53,6 +55,10 @@ class holder {
   void on_complete(std::function<void()> told);
   /// The pidfd of an engine that is connected; -1 where it is not.
   [[nodiscard]] int process_of(std::uint32_t engine) const noexcept;
+  /// An operator's signal, for all engines or for the one that serves.
+  void pass_on(net::signal_frame::kind what);
+  /// The engine that serves.
+  [[nodiscard]] std::optional<std::uint32_t> active_engine() const noexcept;
   [[nodiscard]] bool is_complete() const noexcept { return complete_; }
 
  private:
@@ -67,10 +73,14 @@ class holder {
   struct client {
     std::shared_ptr<net::frame_socket> socket;
     std::optional<std::uint32_t> engine{};  ///< once it has said who it is
+    std::uint32_t system_port = 0;
+    bool has_served = false;
+    bool settled = false;  ///< the active one goes on with all that it took over
     net::file_descriptor process{};
-    std::optional<std::uint64_t> maker{};  ///< of one that stands by
-    time beat_at{};                        ///< its last sign of life
-    std::optional<heart_watch> heart{};    ///< of the active one
+    std::optional<net::answer_identity> standby{};  ///< of one that stands by: how it answers
+    time beat_at{};                                 ///< its last sign of life
+    std::optional<heart_watch> heart{};             ///< of the active one
+    std::uint64_t kills_failed = 0;                 ///< where it hung and the kernel did not let it be killed
     std::optional<offer> offered{};
   };
 
@@ -83,13 +93,18 @@ class holder {
   bool on_sockets(client& from, const net::sockets_frame& what, std::vector<net::file_descriptor> sockets);
   bool on_offer(client& from, std::vector<net::file_descriptor> shared);
   bool adopt(client& from);
+  void on_journal_damaged(const client& from);
+  [[nodiscard]] std::uint32_t close_journalled();
+  void on_reloaded(const client& from);
   void welcome(client& one);
   void activate(client& one);
   void deactivate(bool rests);
   void look_for_rest();
+  void kill_hanging(client& one, const std::string& what);
   void kill_silent_standbys(std::chrono::steady_clock::time_point now);
   void hand_over_all(client& to, std::uint32_t room);
   void hand_over_waiting();
+  void let_taker_wait(client& taker, std::uint32_t room);
   void go_on_with_taker();
   void hand_over_new(net::file_descriptor socket);
   [[nodiscard]] bool wants_connection() const;
@@ -100,7 +115,9 @@ class holder {
   void store_often();
   void try_port();
   void look_at_hearts();
-  [[nodiscard]] net::report_frame report(const client& to, std::optional<std::uint64_t> maker) const;
+  [[nodiscard]] net::report_frame report(const client& to, const net::answer_identity* asked) const;
+  [[nodiscard]] net::engines_frame list() const;
+  [[nodiscard]] net::listed_engine describe(const client& one) const;
 
   boost::asio::io_context& io_;
   const holder_options& opts_;
@@ -111,12 +128,15 @@ class holder {
   boost::asio::steady_timer store_timer_;
   descriptor_store& store_;
   std::function<void(std::vector<descriptor_store::item>&)> also_stored_;
-  boost::asio::steady_timer rest_timer_;  ///< between looks at engines that were active
+  boost::asio::steady_timer rest_timer_;   ///< between looks at engines that were active
+  boost::asio::steady_timer taker_timer_;  ///< until it is told that a takeover waits
   client_port port_;
   held_table table_;
   refused_clients refused_;
   std::chrono::steady_clock::time_point looked_for_room_{};
   net::file_descriptor journal_;
+  std::uint32_t journals_replaced_ = 0;     ///< since nobody could read them
+  std::uint32_t closed_with_journals_ = 0;  ///< connections
   std::list<client> clients_;
   client* active_ = nullptr;
   /// Of engines that were active, and for which the device may still do something: pidfds.
@@ -129,6 +149,7 @@ class holder {
   };
   std::optional<waiting_taker> taker_;
   std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point awake_since_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point inactive_since_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point rest_not_before_{};
   bool complete_ = false;

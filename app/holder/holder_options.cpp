@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "app/option_table.hpp"
+#include "app/options/option_table.hpp"
 #include "app/version/version.hpp"
 
 namespace orcd::app {
@@ -140,6 +140,8 @@ std::optional<error> check_whole(const holder_options& opts, bool has_engine_opt
   if (has_engine_options != (opts.engines > 0)) {
     return usage_error("--run N and the engines' options after -- go together");
   }
+  if (const auto problem = engine_options_problem(opts.of_engines(), opts.engines))
+    return usage_error(*problem);
   return std::nullopt;
 }
 

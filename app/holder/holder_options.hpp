@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "app/holder/device_list.hpp"
-#include "app/options.hpp"
+#include "app/holder/engine_arguments.hpp"
+#include "app/options/options.hpp"
 #include "net/failover/held_socket.hpp"
 
 namespace orcd::app {
@@ -29,6 +30,7 @@ struct holder_options {
   log_format format = log_format::json;
   engine::severity log_level = engine::severity::info;
 
+  [[nodiscard]] shared_arguments of_engines() const { return {dir, host, port, engine_options}; }
   /// Where engines connect.
   [[nodiscard]] std::string socket_path() const { return net::holder_socket_path(dir); }
 };

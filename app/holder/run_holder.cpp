@@ -16,7 +16,7 @@
 #include "app/holder/socket_place.hpp"
 #include "app/holder/stored_state.hpp"
 #include "app/holder/weights_port.hpp"
-#include "app/process_limits.hpp"
+#include "app/process/process_limits.hpp"
 #include "app/service/service_manager.hpp"
 
 namespace orcd::app {
@@ -116,6 +116,21 @@ void store_weights(holder& held, std::list<weights_port>& weights) {
 
 constexpr std::chrono::milliseconds engines_look_for{1'500};
 
+/// Before anything is open: until there is somebody to pass a signal on to, it is for nobody.
+void ignore_signals() {
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM}) std::signal(number, SIG_IGN);
+}
+
+/// SIGHUP is for all engines, SIGUSR2 for the one that serves.
+void pass_signals_on(boost::asio::signal_set& signals, holder& held) {
+  signals.async_wait([&](error_code failed, int number) {
+    if (failed) return;
+    using kind = net::signal_frame::kind;
+    held.pass_on(number == SIGHUP ? kind::hang_up : kind::hand_over);
+    pass_signals_on(signals, held);
+  });
+}
+
 /// Ends the io loop, by a signal or because there is nothing to run any more.
 class ending {
  public:
@@ -153,7 +168,7 @@ class ending {
 }  // namespace
 
 exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_signals();
   forbid_core_dumps();
   descriptor_store store(stored_max);
   auto stored = take_stored(store, opts, narrator);
@@ -171,6 +186,8 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
     return refuse(narrator, opened.error());
   }
   ending end(io, narrator);
+  boost::asio::signal_set passed(io, SIGHUP, SIGUSR2);
+  pass_signals_on(passed, held);
   service_manager service;
   held.on_complete([&] {
     narrator.narrate(severity::info, "ready", "The holder listens for clients and engines",
@@ -179,7 +196,7 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
   });
   engine_runner runner(io, opts, narrator,
                        {[&](std::uint32_t engine) { return held.process_of(engine); },
-                        [&](exit_code code) { end.finish(code); }});
+                        [&] { return held.active_engine(); }, [&](exit_code code) { end.finish(code); }});
   if (opts.engines > 0) {
     // Where the port is in use, engines of the holder before are there and look for this one.
     runner.start(held.is_complete() ? std::chrono::milliseconds(0) : engines_look_for);
@@ -193,16 +210,14 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
 }
 
 exit_code run_check(const holder_options& opts) {
-  const auto report = ask_holder(opts.socket_path());
-  if (!report) {
+  const auto there = ask_holder(opts.socket_path());
+  if (!there) {
     std::printf("no holder answers at %s\n", opts.socket_path().c_str());
     return exit_code::failure;
   }
-  const bool serves = report->active != net::no_engine;
-  std::printf("holder %s, engines %u, standing by %u, active %s, connections %u\n",
-              report->complete ? "ready" : "incomplete", report->engines, report->standbys,
-              serves ? std::to_string(report->active).c_str() : "none", report->sockets);
-  const bool good = report->complete && (opts.what == holder_options::task::check_startup || serves);
+  std::fputs(describe(*there).c_str(), stdout);
+  const bool is_enough = opts.what == holder_options::task::check_startup || has_active(*there);
+  const bool good = there->complete && is_enough;
   return good ? exit_code::ok : exit_code::failure;
 }
 

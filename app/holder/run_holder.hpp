@@ -1,8 +1,8 @@
 // The holder as a process: its parts in order, its signals and its end.
 #pragma once
 
-#include "app/exit_code.hpp"
 #include "app/holder/holder_options.hpp"
+#include "app/process/exit_code.hpp"
 
 namespace orcd::app {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "app/option_table.hpp"
+#include "app/options/option_table.hpp"
 #include "net/failover/held_socket.hpp"
 
 namespace orcd::app {

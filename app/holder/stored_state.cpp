@@ -3,7 +3,7 @@
 #include "app/holder/shared_files.hpp"
 #include "app/holder/stored_number.hpp"
 #include "app/service/passed_listener.hpp"
-#include "net/journal/journal.hpp"
+#include "net/journal/head.hpp"
 
 namespace orcd::app {
 namespace {
@@ -15,6 +15,12 @@ bool is_of(int listener, const std::string& host, std::uint16_t port) {
   return is_listening(listener) && named && !disagreement(*named, host, port);
 }
 
+/// A damaged one, too: an engine that lives goes on with it, and else the first that is to serve finds out.
+bool is_of_this_build(int journal) {
+  const auto head = net::look_at_head(journal);
+  return head && *head != net::head_state::other_format;
+}
+
 /// Puts it where it belongs; false where that is nowhere.
 bool take(stored_state& out, stored_descriptor& one, const std::string& host, std::uint16_t port) {
   if (one.name == stored_listener) {
@@ -24,7 +30,7 @@ bool take(stored_state& out, stored_descriptor& one, const std::string& host, st
   }
   if (one.name == stored_journal) {
     const int journal = one.descriptor.get();
-    if (out.journal || !is_journal(journal) || !net::journal::map(journal)) return false;
+    if (out.journal || !is_journal(journal) || !is_of_this_build(journal)) return false;
     out.journal = std::move(one.descriptor);
     return true;
   }

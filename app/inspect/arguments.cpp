@@ -312,7 +312,9 @@ std::string_view inspect_usage() noexcept {
          "  --json                       print one JSON object\n"
          "  --help, --version\n"
          "\n"
-         "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+         "Exit status: 0 done; 1 failed, or doctor: the file cannot be served; 2 wrong usage; 3 plan and "
+         "doctor:\n"
+         "it does not fit into the GPU.\n";
 }
 
 }  // namespace orcd::app

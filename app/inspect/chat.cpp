@@ -27,11 +27,15 @@ result<source> from_gguf(const std::string& location) {
   if (!file) return file.error();
   auto text = engine::chat_template_text(*file);
   if (!text) return text.error();
-  if (text->empty()) {
-    return error{errc::invalid_request, location + ": has no tokenizer.chat_template", "chat_template"};
-  }
   auto tokens = engine::special_token_texts(*file);
   if (!tokens) return tokens.error();
+  if (text->empty()) {
+    const auto vocabulary = file->get_strings("tokenizer.ggml.tokens");
+    if (!vocabulary || vocabulary->empty()) {
+      return error{errc::invalid_request, location + ": has no tokenizer.chat_template", "chat_template"};
+    }
+    *text = engine::chatml_template_text();  // as the worker serves it
+  }
   return source{std::move(*text), std::move(*tokens)};
 }
 

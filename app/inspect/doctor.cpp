@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/console/one_line.hpp"
 #include "app/inspect/gpu_plan.hpp"
 #include "app/inspect/inspect.hpp"
 #include "app/inspect/odd_things.hpp"
@@ -17,6 +18,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/location.hpp"
 #include "engine/model/model_tensors.hpp"
+#include "engine/model/not_a_model.hpp"
 #include "engine/text/tokenizer.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_tensors.hpp"
@@ -45,7 +47,7 @@ void add_all(std::vector<std::string>& to, More more) {
   for (auto& text : more) to.push_back(std::move(text));
 }
 
-void look_at_chat(const engine::gguf_file& file, doctor_report& out) {
+void look_at_chat(const engine::gguf_file& file, bool generates, doctor_report& out) {
   const auto text = engine::chat_template_text(file);
   auto tokens = engine::special_token_texts(file);
   if (!text || !tokens) {
@@ -53,7 +55,8 @@ void look_at_chat(const engine::gguf_file& file, doctor_report& out) {
     return;
   }
   if (text->empty()) {
-    out.chat = "no template: chats need --chat-template FILE, completions do not";
+    out.chat = generates ? "no template: they are written as ChatML unless --chat-template FILE names another"
+                         : "no template";
     return;
   }
   const auto format = engine::chat_format::make(*text, std::move(*tokens));
@@ -65,8 +68,10 @@ void look_at_chat(const engine::gguf_file& file, doctor_report& out) {
   const bool calls = output.calls != engine::call_format::none;
   const bool parts = output.think || output.calls == engine::call_format::harmony;
   out.chat = "template of " + grouped(text->size()) + " bytes; tool calls " +
-             (calls ? "as " + std::string(engine::to_string(output.calls)) : "stay text") + "; reasoning " +
-             (parts ? "is parted from the answer" : "has no marks");
+             (format->tells_tools() ? "in the generic form"
+              : calls               ? "as " + std::string(engine::to_string(output.calls))
+                                    : "stay text") +
+             "; reasoning " + (parts ? "is parted from the answer" : "has no marks");
 }
 
 std::unique_ptr<engine::tokenizer> look_at_tokenizer(const engine::gguf_file& file,
@@ -130,6 +135,10 @@ void look_at_model(const engine::gguf_file& file, const engine::model& m, const 
 
 doctor_report examine(const engine::gguf_file& file, const inspect_arguments& arguments) {
   doctor_report out;
+  if (const auto is_model = engine::check_is_model(file); !is_model) {
+    out.problems.push_back(is_model.error().message);
+    return out;
+  }
   out.odd = odd_in_file(file);
   const auto tokenizer = look_at_tokenizer(file, arguments, out);
   const auto model = engine::load_model(file, arguments.context);
@@ -143,7 +152,7 @@ doctor_report examine(const engine::gguf_file& file, const inspect_arguments& ar
   } else {
     out.problems.push_back(model.error().message);
   }
-  look_at_chat(file, out);
+  look_at_chat(file, !model || !model->spec.pooling, out);
   if (const auto where = engine::parse_location(file.location())) {
     if (const auto projector = projector_beside(where->name))
       out.odd.push_back("beside it lies " + *projector + ", which is not used: it is served for text");
@@ -154,7 +163,7 @@ doctor_report examine(const engine::gguf_file& file, const inspect_arguments& ar
 void add_line(std::string& out, std::string_view name, const std::string& text) {
   std::array<char, 16> head{};
   std::snprintf(head.data(), head.size(), "%-13.*s ", static_cast<int>(name.size()), name.data());
-  out += head.data() + text + "\n";
+  out += head.data() + one_line(text) + "\n";
 }
 
 void add_list(std::string& out, std::string_view name, const std::vector<std::string>& texts) {
@@ -193,7 +202,7 @@ std::string as_text(const engine::gguf_file& file, const doctor_report& report,
                     const inspect_arguments& arguments) {
   std::string out;
   add_line(out, "file",
-           engine::valid_utf8(file.location()) + ", " + in_mib(file.file_bytes()) + ", " + file.quant_kind());
+           std::string(file.location()) + ", " + in_mib(file.file_bytes()) + ", " + file.quant_kind());
   const bool loads = report.problems.empty();
   add_line(out, "loads",
            !loads                         ? "no"
@@ -258,8 +267,10 @@ engine::result<inspected> inspect_doctor(const inspect_arguments& arguments) {
   const auto file = engine::gguf_file::open(arguments.model);
   if (!file) return file.error();
   const doctor_report report = examine(*file, arguments);
-  return inspected{arguments.json ? as_json(*file, report) : as_text(*file, report, arguments),
-                   report.problems.empty() ? 0 : 1};
+  std::string text = arguments.json ? as_json(*file, report) : as_text(*file, report, arguments);
+  if (!report.problems.empty()) return inspected{std::move(text), inspect_failed};
+  const bool fits = !report.memory || report.memory->fits().value_or(true);
+  return inspected{std::move(text), fits ? inspect_done : inspect_no_room};
 }
 
 }  // namespace orcd::app

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "app/console/one_line.hpp"
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/gguf_parser.hpp"
@@ -135,17 +136,18 @@ void append_line(std::string& out, const char* format, const auto&... values) {
 
 void append_summary(std::string& out, const engine::gguf_file& file,
                     const engine::result<engine::model>& model) {
-  append_line(out, "file          %s", engine::valid_utf8(file.location()).c_str());
+  append_line(out, "file          %s", one_line(file.location()).c_str());
   append_line(out, "format        GGUF version %u, alignment %u, %zu part(s), %s bytes", file.version(),
               file.alignment(), file.parts().size(), grouped(file.file_bytes()).c_str());
-  append_line(out, "architecture  %s", architecture_of(file).c_str());
-  append_line(out, "quant_kind    %s", file.quant_kind().c_str());
+  append_line(out, "architecture  %s", one_line(architecture_of(file)).c_str());
+  append_line(out, "quant_kind    %s", one_line(file.quant_kind()).c_str());
   if (model) {
     const engine::model_spec& spec = model->spec;
     append_line(out, "model         %s: %zu layers, embedding %u, vocabulary %u, context %u",
-                spec.name.c_str(), spec.layers.size(), spec.embedding, spec.vocab, spec.context_length);
+                one_line(spec.name).c_str(), spec.layers.size(), spec.embedding, spec.vocab,
+                spec.context_length);
   } else {
-    out += "not servable  " + model.error().message + "\n";
+    out += "not servable  " + one_line(model.error().message) + "\n";
   }
 }
 
@@ -154,8 +156,8 @@ std::string as_text(const engine::gguf_file& file, const engine::result<engine::
   append_summary(out, file, model);
   append_line(out, "\nmetadata      %zu keys", file.entries().size());
   for (const auto& entry : file.entries()) {
-    append_line(out, "  %-44s %-14s %s", engine::valid_utf8(entry.key).c_str(),
-                type_label(entry.value).c_str(), value_text(entry.value).c_str());
+    append_line(out, "  %-44s %-14s %s", one_line(entry.key).c_str(), type_label(entry.value).c_str(),
+                one_line(value_text(entry.value)).c_str());
   }
   append_line(out, "\ntensors       %zu, %s bytes", file.tensors().size(),
               grouped(file.tensor_bytes()).c_str());
@@ -165,7 +167,7 @@ std::string as_text(const engine::gguf_file& file, const engine::result<engine::
                 100.0 * static_cast<double>(share.bytes) / static_cast<double>(file.tensor_bytes()));
   }
   for (const tensor_view& tensor : file.tensors()) {
-    append_line(out, "  %-44s %-6s %-24s %15s", engine::valid_utf8(tensor.name).c_str(),
+    append_line(out, "  %-44s %-6s %-24s %15s", one_line(tensor.name).c_str(),
                 std::string(engine::traits_of(tensor.type).name).c_str(), shape_text(tensor).c_str(),
                 grouped(tensor.bytes).c_str());
   }

@@ -1,12 +1,13 @@
 #include "app/inspect/inspect.hpp"
 
-#include <fstream>
 #include <istream>
 #include <ostream>
 #include <string>
 #include <utility>
 
+#include "app/console/one_line.hpp"
 #include "app/version/version.hpp"
+#include "engine/base/plain_file.hpp"
 
 namespace orcd::app {
 namespace {
@@ -29,7 +30,7 @@ engine::result<inspected> run(const inspect_arguments& arguments, std::istream& 
     case inspect_action::tokenize: return done(inspect_tokenize(arguments, in));
     case inspect_action::detokenize: return done(inspect_detokenize(arguments, in));
     case inspect_action::chat: return done(inspect_chat(arguments, in));
-    case inspect_action::plan: return done(inspect_plan(arguments));
+    case inspect_action::plan: return inspect_plan(arguments);
     case inspect_action::doctor: return inspect_doctor(arguments);
   }
   return inspected{};
@@ -41,16 +42,16 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
                 std::ostream& err) {
   const auto arguments = parse_inspect_arguments(words);
   if (!arguments) {
-    err << "worker-orcd-inspect: " << arguments.error().message << "\n" << inspect_usage();
-    return 2;
+    err << complaint("worker-orcd-inspect", arguments.error().message) << inspect_usage();
+    return inspect_usage_wrong;
   }
   const auto made = run(*arguments, in);
   if (!made) {
-    err << "worker-orcd-inspect: " << made.error().message << "\n";
-    return 1;
+    err << complaint("worker-orcd-inspect", made.error().message);
+    return inspect_failed;
   }
   out << made->text << std::flush;
-  return out.good() ? made->status : 1;
+  return out.good() ? made->status : inspect_failed;
 }
 
 result<std::string> read_input(std::istream& in, const std::string& name) {
@@ -68,9 +69,9 @@ result<std::string> read_input(std::istream& in, const std::string& name) {
 }
 
 result<std::string> read_input_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return error{errc::invalid_request, path + ": cannot be opened", "input"};
-  return read_input(in, path);
+  auto text = engine::read_plain_file(path, most_input);
+  if (!text) return error{errc::invalid_request, path + ": " + text.error().message, "input"};
+  return text;
 }
 
 std::string grouped(std::uint64_t value) {

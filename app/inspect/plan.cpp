@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/console/one_line.hpp"
 #include "app/inspect/gpu_plan.hpp"
 #include "app/inspect/gpu_reading.hpp"
 #include "app/inspect/inspect.hpp"
@@ -97,7 +98,8 @@ json::object as_object(const gpu_plan& plan) {
 }
 
 std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
-  std::string out = "model       " + spec.name + " (" + spec.architecture + ", " + spec.quant_kind + ")\n";
+  std::string out =
+      "model       " + one_line(spec.name) + " (" + spec.architecture + ", " + spec.quant_kind + ")\n";
   out += "plan        host backend, " + std::to_string(plan.slots) + " slot(s) of " +
          std::to_string(plan.context) + " positions, K " + engine::to_string(plan.kv.keys) + ", V " +
          engine::to_string(plan.kv.values) + ", " + grouped(plan.kv_per_token) + " bytes per position\n";
@@ -157,7 +159,7 @@ engine::result<gpu_plan> plan_on_gpu(const inspect_arguments& arguments, const e
 
 }  // namespace
 
-engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
+engine::result<inspected> inspect_plan(const inspect_arguments& arguments) {
   const auto file = engine::gguf_file::open(arguments.model);
   if (!file) return file.error();
   const auto model = engine::load_model(*file, arguments.context);
@@ -189,7 +191,9 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
     if (!on_gpu) return on_gpu.error();
     plan.gpu = std::move(*on_gpu);
   }
-  return arguments.json ? as_json(model->spec, plan) : as_text(model->spec, plan);
+  const bool fits = !plan.gpu || plan.gpu->fits().value_or(true);
+  return inspected{arguments.json ? as_json(model->spec, plan) : as_text(model->spec, plan),
+                   fits ? inspect_done : inspect_no_room};
 }
 
 }  // namespace orcd::app

@@ -12,25 +12,23 @@
 #include <string_view>
 #include <vector>
 
-#include "app/memory_setup.hpp"
+#include "app/console/one_line.hpp"
 #include "app/pipe/arguments.hpp"
 #include "app/pipe/run_pipe.hpp"
-#include "app/standard_streams.hpp"
+#include "app/process/memory_setup.hpp"
+#include "app/process/standard_streams.hpp"
 #include "app/version/version.hpp"
 
 namespace {
 
 using namespace orcd;
 
-/// One line.
+/// One line, which a pipe takes as a whole.
 void complain(std::string_view what) noexcept {
   constexpr std::size_t line_max = 2'000;
   try {
-    std::string line = "inference: " + std::string(what.substr(0, line_max));
-    std::replace_if(
-        line.begin(), line.end(), [](unsigned char c) { return c < 0x20U || c == 0x7FU; }, ' ');
-    line += '\n';
-    app::write_error_at_once(line);
+    const std::string line = app::one_line(what);
+    app::write_error_at_once("inference: " + line.substr(0, line_max) + "\n");
   } catch (const std::bad_alloc&) {
     app::write_error_at_once("inference: out of memory\n");
   }

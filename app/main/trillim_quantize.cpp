@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/console/one_line.hpp"
 #include "app/quantize/quantize.hpp"
 
 int main(int argc, char** argv) {
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
     return orcd::app::run_quantize(words, std::cout, std::cerr, isatty(STDERR_FILENO) == 1);
   } catch (const std::exception& e) {
-    std::cerr << "trillim-quantize: " << e.what() << "\n";
+    std::cerr << orcd::app::complaint("trillim-quantize", e.what());
     return 1;
   }
 }

@@ -9,14 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "app/memory_setup.hpp"
-#include "app/model_setup.hpp"
-#include "app/narration.hpp"
-#include "app/parse_options.hpp"
-#include "app/process_guard.hpp"
+#include "app/console/one_line.hpp"
+#include "app/options/parse_options.hpp"
+#include "app/options/serving_config.hpp"
+#include "app/process/memory_setup.hpp"
+#include "app/process/narration.hpp"
+#include "app/process/process_guard.hpp"
+#include "app/process/standard_streams.hpp"
 #include "app/service/passed_listener.hpp"
-#include "app/standard_streams.hpp"
-#include "app/worker.hpp"
+#include "app/worker/worker.hpp"
 
 namespace {
 
@@ -44,7 +45,7 @@ engine::result<void> use_passed_listener(app::options& opts) {
 app::exit_code serve(const app::options& opts, app::process_guard& guard,
                      const std::vector<std::string>& args) {
   const bool host = opts.backend == app::backend_kind::host;
-  app::log_narrator narrator(app::make_narration_config(opts),
+  app::log_narrator narrator(app::make_narration_config(opts.format, opts.log_level, opts.journal_stream),
                              {opts.worker_id, app::model_name_of(opts),
                               host ? std::int64_t{-1} : static_cast<std::int64_t>(opts.gpu.index)});
   try {
@@ -62,7 +63,7 @@ app::exit_code serve(const app::options& opts, app::process_guard& guard,
 
 app::exit_code run(const std::vector<std::string>& args, app::process_guard& guard) {
   const auto refuse = [](const engine::error& why) {
-    std::fprintf(stderr, "worker-orcd: %s\n", why.message.c_str());
+    std::fputs(app::complaint("worker-orcd", why.message).c_str(), stderr);
     return app::exit_code::usage;
   };
   auto parsed = read_options(args);
@@ -98,6 +99,6 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const std::exception& e) {
-    return fail(e.what());
+    return fail(app::one_line(e.what()));
   }
 }

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/console/one_line.hpp"
 #include "app/pod/pod_command.hpp"
 
 int main(int argc, char** argv) {
@@ -11,7 +12,7 @@ int main(int argc, char** argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
     return orcd::app::run_pod_command(words, std::cin, std::cout, std::cerr);
   } catch (const std::exception& e) {
-    std::cerr << "worker-orcd-pod: " << e.what() << "\n";
+    std::cerr << orcd::app::complaint("worker-orcd-pod", e.what());
     return 1;
   }
 }

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "app/pipe/numbers.hpp"
+#include "engine/base/plain_file.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/gguf/location.hpp"
 
@@ -41,6 +41,11 @@ class comparison {
     wrong_ = refuse(
         file_, std::string(field) + " is " + text_of(given) + ", but the file's is " + text_of(found) + note);
   }
+  /// The SDK rounds widths up; who calls the program by hand has those that the file says.
+  void width(std::string_view field, std::uint64_t given, std::uint64_t found) {
+    if (given == found) return;
+    same(field, given, rounded_up(found), " rounded up to a multiple of 128");
+  }
   [[nodiscard]] result<void> done() const {
     if (wrong_) return *wrong_;
     return {};
@@ -60,15 +65,13 @@ bool is_of_type(std::uint32_t type, const engine::model_spec& spec) noexcept {
 }
 
 void compare_layers(comparison& all, const sdk_config& config, const engine::model& model) {
-  constexpr const char* rounded = " rounded up to a multiple of 128";
   const engine::model_spec& spec = model.spec;
   for (const engine::layer_spec& layer : spec.layers) {
     all.same("num_heads", config.num_heads, layer.heads);
     all.same("num_kv_heads", config.num_kv_heads, layer.kv_heads);
     all.same("rope_theta", static_cast<float>(config.rope_theta), static_cast<float>(layer.rope.base));
     if (layer.ffn == engine::ffn_kind::dense) {
-      all.same("intermediate_dim", std::uint64_t{config.intermediate_dim}, rounded_up(layer.ffn_size),
-               rounded);
+      all.width("intermediate_dim", config.intermediate_dim, layer.ffn_size);
     }
   }
   for (const engine::layer_weights& layer : model.weights.layers) {
@@ -79,14 +82,8 @@ void compare_layers(comparison& all, const sdk_config& config, const engine::mod
   }
 }
 
-result<std::vector<std::byte>> read_beginning(const std::string& path, std::size_t most) {
-  std::ifstream in(path, std::ios::binary);
-  std::vector<std::byte> image(most);
-  if (!in.read(reinterpret_cast<char*>(image.data()), static_cast<std::streamsize>(most)) && !in.eof()) {
-    return refuse(path, "cannot be read");
-  }
-  image.resize(static_cast<std::size_t>(in.gcount()));
-  return image;
+std::span<const std::byte> bytes_of(std::string_view text) noexcept {
+  return std::as_bytes(std::span(text));
 }
 
 /// Magic and version of one of the SDK's small headers.
@@ -118,8 +115,7 @@ result<void> check_model(const sdk_config& config, const engine::gguf_file& file
   comparison all(file.location());
   const bool squared = spec.activation == engine::ffn_activation::relu_squared;
   all.same("activation", config.activation, squared ? 0U : 1U);
-  all.same("hidden_dim", std::uint64_t{config.hidden_dim}, rounded_up(spec.embedding),
-           " rounded up to a multiple of 128");
+  all.width("hidden_dim", config.hidden_dim, spec.embedding);
   all.same("num_layers", std::size_t{config.num_layers}, spec.layers.size());
   all.same("vocab_size", config.vocab_size, spec.vocab);
   all.same("head_dim", config.head_dim, spec.key_length);
@@ -163,19 +159,15 @@ result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& 
   const fs::path path = fs::path(where->name).parent_path() / "rope.cache";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
-  // A pipe of that name would hold the process until somebody writes to it.
-  if (!fs::is_regular_file(path, ignored)) return refuse(path.string(), "is no file");
-  const auto image = read_beginning(path.string(), rope_cache_bytes + 1);
-  if (!image) return image.error();
-  return check_rope_cache(*image, path.string(), config, rope);
+  const auto image = engine::read_beginning(path.string(), rope_cache_bytes + 1);
+  if (!image) return refuse(path.string(), image.error().message);
+  return check_rope_cache(bytes_of(*image), path.string(), config, rope);
 }
 
 result<void> check_adapter_file(const std::string& path) {
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed)) return refuse(path, "is not there, or no file");
-  const auto image = read_beginning(path, header_bytes + 4);
-  if (!image) return image.error();
-  engine::byte_cursor cursor(*image, path);
+  const auto image = engine::read_beginning(path, header_bytes + 4);
+  if (!image) return refuse(path, image.error().message);
+  engine::byte_cursor cursor(bytes_of(*image), path);
   if (auto good = check_header(cursor, "TRLA", path); !good) return good;
   if (image->size() == header_bytes + 4 && std::memcmp(image->data() + header_bytes, "GGUF", 4) == 0)
     return {};

@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "app/model_setup.hpp"
+#include "app/model/model_setup.hpp"
 #include "app/pipe/answer_sink.hpp"
 #include "app/pipe/arguments.hpp"
 #include "app/pipe/check_model.hpp"
@@ -176,7 +176,7 @@ result<void> pipe_process::start() {
   engine_ = std::make_unique<gpu::owned_engine>(std::move(*model), std::move(*device), std::move(schedule));
   if (auto loaded = engine_->load(); !loaded) return loaded.error();
   if (auto put = put_adapter(); !put) return put;
-  context_.emplace(context);
+  context_.emplace(context, settings_.limit);
   return {};
 }
 
@@ -252,7 +252,7 @@ result<void> pipe_process::respond(const pipe_request& request) {
   ++requests_;
   auto plan = context_->plan(request);
   if (!plan) return plan.error();
-  const engine::token_id end = config_.eos.front();
+  const engine::token_id end = end_of_turn(plan->prompt, config_.eos);
   answer begun(request.max_tokens, end, settings_.limit, plan->prompt.size());
   if (!plan->fits) {
     context_->cut(plan->keep);
@@ -283,8 +283,9 @@ result<void> pipe_process::run() {
   }
 }
 
+/// What the next start would meet as well, such as a backend that this build has not, is wrong usage.
 pipe_end end_of(const error& why) {
-  return {why.code == errc::invalid_request ? 2 : 1, why.message};
+  return {why.code == errc::invalid_request || why.permanent ? 2 : 1, why.message};
 }
 
 }  // namespace

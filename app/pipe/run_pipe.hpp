@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/parse_options.hpp"
+#include "app/options/parse_options.hpp"
 
 namespace orcd::app {
 

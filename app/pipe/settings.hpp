@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "app/parse_options.hpp"
+#include "app/options/parse_options.hpp"
 #include "app/pipe/conversation.hpp"
 
 namespace orcd::app {

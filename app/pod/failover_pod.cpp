@@ -3,14 +3,15 @@
 #include <string>
 #include <utility>
 
+#include "app/pod/gpu_claim.hpp"
+#include "app/pod/quantity.hpp"
+
 namespace orcd::app {
 namespace {
 
 namespace json = boost::json;
 
 constexpr std::string_view shared_volume = "failover-shared";
-constexpr std::string_view gpu_claim = "shared-gpu";
-constexpr const char* device_plugin_gpu = "nvidia.com/gpu";
 
 json::object variable(std::string_view name, std::string_view value) {
   return {{"name", name}, {"value", value}};
@@ -32,22 +33,23 @@ std::string in(std::string_view folder, std::string_view name) {
 }
 
 /// The variables of the failover plan that all engines have alike.
-void add_shared_variables(json::array& variables, std::string_view mount_path) {
-  variables.push_back(variable("GMS_SOCKET_DIR", mount_path));
+void add_shared_variables(json::array& variables, std::string_view mount_path, bool shares_weights) {
+  variables.push_back(variable("GMS_SOCKET_DIR", in(mount_path, holder_folder)));
   variables.push_back(variable("FAILOVER_LOCK_PATH", in(mount_path, "failover.lock")));
   variables.push_back(variable("DYN_SYSTEM_STARTING_HEALTH_STATUS", "notready"));
   variables.push_back(variable("DYN_SYSTEM_ENABLED", "true"));
+  if (shares_weights) variables.push_back(variable("WORKER_ORCD_SHARE_WEIGHTS", "auto"));
 }
 
-/// GPUs as a claim that all containers share.
-void claim_gpu(json::object& container) {
-  auto& resources = container["resources"];
-  if (!resources.is_object()) resources.emplace_object();
-  if (auto* limits = resources.get_object().if_contains("limits"); limits != nullptr) {
-    limits->get_object().erase(device_plugin_gpu);
-    if (limits->get_object().empty()) resources.get_object().erase("limits");
+/// What an engine may have, for all that the one container starts. They use the same GPUs.
+void allow_for_all_engines(json::object& container) {
+  auto* const resources = container.if_contains("resources");
+  auto* const limits = resources == nullptr ? nullptr : resources->as_object().if_contains("limits");
+  if (limits == nullptr) return;
+  for (const auto* const name : {"cpu", "memory"}) {
+    auto* const limit = limits->as_object().if_contains(name);
+    if (limit != nullptr) *limit = times_quantity(limit->as_string(), engine_count);
   }
-  resources.get_object()["claims"] = json::array{json::object{{"name", gpu_claim}}};
 }
 
 std::string holder_dir() {
@@ -91,7 +93,8 @@ json::object build_single_container(const json::object& main_container, const fa
                                  {"protocol", "TCP"}});
   }
   out["ports"] = std::move(ports);
-  add_shared_variables(list_at(out, "env"), shared_mount_path);
+  add_shared_variables(list_at(out, "env"), shared_mount_path, plan.shares_weights);
+  allow_for_all_engines(out);
   mount_shared(out, shared_mount_path);
   out["startupProbe"] = probe_of(exec_handler(holder_check("ready")), plan.probes.startup);
   out["livenessProbe"] = probe_of(exec_handler(holder_check("startup")), plan.probes.liveness);
@@ -133,12 +136,13 @@ json::object build_holder_sidecar(const json::object& main_container, const fail
   if (asks_holder) {
     out["readinessProbe"] = probe_of(exec_handler(holder_check("ready")), plan.probes.readiness);
   }
-  claim_gpu(out);
+  use_claimed_gpu(out);
   return out;
 }
 
 json::object build_engine_container(const json::object& base, std::uint32_t engine_id,
-                                    std::string_view mount_path, const probe_plan& probes) {
+                                    std::string_view mount_path, const failover_plan& plan) {
+  const auto& probes = plan.probes;
   json::object out = base;
   const std::string id = std::to_string(engine_id);
   const std::string port_name = "system-" + id;
@@ -147,7 +151,7 @@ json::object build_engine_container(const json::object& base, std::uint32_t engi
   out["ports"] = json::array{json::object{{"name", port_name}, {"containerPort", port}, {"protocol", "TCP"}}};
   auto& variables = list_at(out, "env");
   variables.push_back(variable("ENGINE_ID", id));
-  add_shared_variables(variables, mount_path);
+  add_shared_variables(variables, mount_path, plan.shares_weights);
   variables.push_back(variable("DYN_SYSTEM_PORT", std::to_string(port)));
   variables.push_back(variable("WORKER_ORCD_FAILOVER_DIR", in(mount_path, holder_folder)));
   mount_shared(out, mount_path);
@@ -161,7 +165,7 @@ json::object build_engine_container(const json::object& base, std::uint32_t engi
     out["readinessProbe"] = probe_of(http_handler("/health", port_name), probes.readiness);
   }
   out["livenessProbe"] = std::move(alive);
-  claim_gpu(out);
+  use_claimed_gpu(out);
   return out;
 }
 
@@ -172,10 +176,11 @@ json::object build_failover_pod(const json::object& base_pod, const json::object
   if (plan.dra) {
     list_at(out, "initContainers").push_back(build_holder_sidecar(main_container, plan));
     for (std::uint32_t id = 0; id < engine_count; ++id) {
-      containers.push_back(build_engine_container(main_container, id, shared_mount_path, plan.probes));
+      containers.push_back(build_engine_container(main_container, id, shared_mount_path, plan));
     }
-    out["resourceClaims"] =
-        json::array{json::object{{"name", gpu_claim}, {"resourceClaimTemplateName", plan.claim_template}}};
+    // A process of another namespace of them cannot be ended by the holder when it hangs.
+    out["shareProcessNamespace"] = true;
+    claim_gpus(out, plan.claim_template);
   } else {
     containers.push_back(build_single_container(main_container, plan));
   }

@@ -24,6 +24,7 @@ struct failover_plan {
   bool dra = true;
   std::string_view claim_template;  ///< name of the ResourceClaimTemplate, with `dra`
   probe_plan probes;
+  bool shares_weights = true;  ///< the engines have one copy of the weights, by the holder
 };
 
 /// The pod with one container, `base_pod`'s only one being `main_container`, as a pod that fails over: two
@@ -40,7 +41,7 @@ struct failover_plan {
 /// The container of engine `engine_id`: a clone that differs in name, ENGINE_ID and system port only.
 [[nodiscard]] boost::json::object build_engine_container(const boost::json::object& base,
                                                          std::uint32_t engine_id, std::string_view mount_path,
-                                                         const probe_plan& probes);
+                                                         const failover_plan& plan);
 
 /// A command that succeeds when the holder's socket is there.
 [[nodiscard]] boost::json::array holder_ready_check(std::string_view socket_dir);

@@ -1,15 +1,15 @@
 #include "app/pod/pod_command.hpp"
 
 #include <array>
-#include <fstream>
 #include <istream>
-#include <optional>
 #include <ostream>
 #include <string>
 
+#include "app/console/one_line.hpp"
 #include "app/pod/manifest.hpp"
 #include "app/pod/pod_spec.hpp"
 #include "app/version/version.hpp"
+#include "engine/base/plain_file.hpp"
 
 namespace orcd::app {
 namespace {
@@ -34,24 +34,20 @@ std::string read_some(std::istream& in) {
   return text;
 }
 
-std::optional<std::string> read_specification(std::string_view path, std::istream& in) {
+engine::result<std::string> read_specification(std::string_view path, std::istream& in) {
   if (path == "-") return read_some(in);
-  std::ifstream file{std::string(path), std::ios::binary};
-  if (!file) return std::nullopt;
-  std::string text = read_some(file);
-  if (file.bad()) return std::nullopt;
-  return text;
+  return engine::read_beginning(std::string(path), spec_bytes_max + 1);
 }
 
 int run(bool generate, std::string_view path, std::istream& in, std::ostream& out, std::ostream& err) {
   const auto text = read_specification(path, in);
   if (!text) {
-    err << "worker-orcd-pod: " << path << " cannot be read\n";
+    err << complaint("worker-orcd-pod", std::string(path) + ": " + text.error().message);
     return 2;
   }
   auto [spec, problems] = read_pod_spec(*text);
   if (problems.empty()) problems = validate_pod_spec(spec);
-  for (const auto& problem : problems) err << path << ": " << problem << "\n";
+  for (const auto& problem : problems) err << complaint(path, problem);
   if (!problems.empty()) return 1;
   if (generate) out << indented_json(build_manifest(spec)) << std::flush;
   return out.good() ? 0 : 1;
@@ -71,7 +67,8 @@ int run_pod_command(std::span<const std::string_view> words, std::istream& in, s
   }
   const bool known = words.size() == 2 && (words[0] == "generate" || words[0] == "validate");
   if (!known || words[1].empty()) {
-    err << "worker-orcd-pod: a command, generate or validate, and one file are expected\n" << usage;
+    err << complaint("worker-orcd-pod", "a command, generate or validate, and one file are expected")
+        << usage;
     return 2;
   }
   return run(words[0] == "generate", words[1], in, out, err);

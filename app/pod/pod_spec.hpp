@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orcd::app {
@@ -33,9 +34,19 @@ struct probe_plan {
   return {readiness_of::plan, {10, 5, 720}, {5, 4, 1}, {10, 4, 3}, {2, 1, 150}};
 }
 
+/// Where a variable has its value from instead of the SPEC.
+struct value_source {
+  enum class kind { secret, config_map, field };
+  kind of = kind::secret;
+  std::string object;     ///< name of the Secret or the ConfigMap
+  std::string key;        ///< in it; or the path of the pod's field
+  bool optional = false;  ///< a pod starts without it
+};
+
 struct environment_entry {
   std::string name;
   std::string value;
+  std::optional<value_source> from{};
 };
 
 /// Where the model file comes from; mounted for reading only.
@@ -45,26 +56,69 @@ struct model_volume {
   std::string mount_path = "/models";
 };
 
+/// A key of a Secret that is mounted as a file.
+struct secret_file {
+  std::string secret;
+  std::string key;
+};
+
+/// Names are those of the API; what is empty is not written.
+struct toleration {
+  std::string key;
+  std::string operation;
+  std::string value;
+  std::string effect;
+  std::optional<std::uint32_t> seconds{};
+};
+
+/// In the order of the file; keys are there once.
+using text_pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// Whether the engines of a pod have one copy of the weights.
+enum class weights_of { shared, own };
+
 struct pod_spec {
   std::string name;
+  std::string name_space;  ///< empty: that of whoever applies it
+  text_pairs labels;       ///< of all objects and of the pods, beside the generator's own
   std::string component_type = "worker";
   std::uint32_t replicas = 1;
   bool failover = false;
+  std::optional<weights_of> weights;   ///< nullopt: shared, where there is failover
   std::optional<std::uint32_t> nodes;  ///< multinode.nodeCount, where multinode is given
   std::uint32_t gpus = 0;
-  std::string cpu;     ///< a quantity of Kubernetes; empty: no limit
+  std::string cpu;     ///< of each engine, a quantity of Kubernetes; empty: no limit
   std::string memory;  ///< likewise
   std::string image;
+  std::vector<std::string> pull_secrets;
   std::vector<std::string> command{"worker-orcd"};
   std::vector<std::string> args;
   std::string working_dir;
   std::vector<environment_entry> environment;
-  bool dra = true;  ///< GPUs are claimed (resource.k8s.io/v1); else they are a resource of the device plugin
+  std::optional<bool> dra;  ///< nullopt: as `failover`
   std::optional<model_volume> model;
+  std::optional<secret_file> api_keys;
   std::uint32_t port = 8'080;
   std::uint32_t drain_timeout = 25;
   probe_plan probes;
+  text_pairs node_selector;
+  std::vector<toleration> tolerations;
+  std::uint32_t unavailable_max = 1;  ///< pods that may be evicted at a time
+
+  /// GPUs are claimed (resource.k8s.io/v1); else they are a resource of the device plugin.
+  [[nodiscard]] bool claims_gpus() const noexcept { return dra.value_or(failover); }
+  [[nodiscard]] bool shares_weights() const noexcept {
+    return failover && weights.value_or(weights_of::shared) == weights_of::shared;
+  }
+  /// Whether args give an option (`--name`, with or without its value), or env a variable.
+  [[nodiscard]] bool has_option(std::string_view option) const;
+  [[nodiscard]] bool has_variable(std::string_view variable) const;
 };
+
+/// An option without its value, of a word of `args`.
+[[nodiscard]] constexpr std::string_view option_of(std::string_view word) noexcept {
+  return word.substr(0, word.find('='));
+}
 
 /// What became of a text: the specification, or what is wrong with it, a sentence each that names the field.
 struct read_pod_result {

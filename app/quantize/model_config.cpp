@@ -1,9 +1,8 @@
 #include "app/quantize/model_config.hpp"
 
 #include <boost/json.hpp>
-#include <filesystem>
-#include <fstream>
 
+#include "engine/base/plain_file.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 
 namespace orcd::app {
@@ -172,20 +171,10 @@ class config_reader {
 }  // namespace
 
 result<std::string> read_small_file(const std::string& path, std::uint64_t limit) {
-  std::error_code code;
-  const std::uint64_t size =
-      std::filesystem::is_regular_file(path, code) ? std::filesystem::file_size(path, code) : 0;
-  if (code || size == 0) return error{errc::model_load_failed, path + ": is no file, or an empty one"};
-  if (size > limit) {
-    return error{errc::model_load_failed,
-                 path + ": has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit)};
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::string out(size, '\0');
-  if (!in.read(out.data(), static_cast<std::streamsize>(size))) {
-    return error{errc::model_load_failed, path + ": cannot be read"};
-  }
-  return out;
+  auto text = engine::read_plain_file(path, limit);
+  if (!text) return error{errc::model_load_failed, path + ": " + text.error().message};
+  if (text->empty()) return error{errc::model_load_failed, path + ": is empty"};
+  return text;
 }
 
 result<model_config> parse_model_config(std::string_view text, const std::string& name) {

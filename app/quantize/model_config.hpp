@@ -27,7 +27,7 @@ struct config_limits {
 [[nodiscard]] engine::result<model_config> parse_model_config(std::string_view text, const std::string& name);
 [[nodiscard]] engine::result<model_config> read_model_config(const std::string& path);
 
-/// A whole text file of at most `limit` bytes.
+/// A whole plain file, not empty, of at most `limit` bytes.
 [[nodiscard]] engine::result<std::string> read_small_file(const std::string& path, std::uint64_t limit);
 
 }  // namespace orcd::app

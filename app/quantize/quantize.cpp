@@ -1,12 +1,12 @@
 #include "app/quantize/quantize.hpp"
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
 #include <ostream>
 #include <utility>
 
+#include "app/console/one_line.hpp"
 #include "app/quantize/arguments.hpp"
 #include "app/quantize/check_targets.hpp"
 #include "app/quantize/image_plan.hpp"
@@ -202,14 +202,6 @@ result<void> run_directory(const directory_call& call, std::ostream* terminal) {
   return write_all(work, *source, shown);
 }
 
-/// One line, whatever the names in it are.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
-      '?');
-  return text;
-}
-
 }  // namespace
 
 int run_quantize(std::span<const std::string_view> words, std::ostream& out, std::ostream& err,
@@ -231,7 +223,7 @@ int run_quantize(std::span<const std::string_view> words, std::ostream& out, std
     done = run_directory(arguments->directory, terminal ? &err : nullptr);
   }
   if (done) return 0;
-  err << "trillim-quantize: " << one_line(done.error().message) << "\n" << std::flush;
+  err << complaint("trillim-quantize", done.error().message) << std::flush;
   return done.error().code == errc::invalid_request ? 2 : 1;
 }
 

@@ -2,16 +2,14 @@
 
 #include <systemd/sd-daemon.h>
 
+#include "app/console/one_line.hpp"
+
 namespace orcd::app {
 namespace {
 
-/// Without line ends: in sd_notify's format they would begin another assignment.
-std::string one_line(std::string_view text) {
-  std::string out(text);
-  for (auto& c : out) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return out;
+/// On one line: in sd_notify's format the next one would be another assignment.
+std::string status_text(std::string_view text) {
+  return "STATUS=" + one_line(text);
 }
 
 std::string microseconds_text(std::chrono::microseconds value) {
@@ -29,11 +27,11 @@ void service_manager::loading(unsigned percent) {
 void service_manager::waiting(std::string_view what) {
   // A start that makes no progress for this long has failed; one that does may take as long as it needs.
   constexpr std::chrono::seconds patience{120};
-  send_("STATUS=" + one_line(what) + "\nEXTEND_TIMEOUT_USEC=" + microseconds_text(patience));
+  send_(status_text(what) + "\nEXTEND_TIMEOUT_USEC=" + microseconds_text(patience));
 }
 
 void service_manager::ready(std::string_view status) {
-  send_("READY=1\nSTATUS=" + one_line(status));
+  send_("READY=1\n" + status_text(status));
 }
 
 void service_manager::stopping(std::chrono::seconds limit) {
@@ -42,7 +40,7 @@ void service_manager::stopping(std::chrono::seconds limit) {
 }
 
 void service_manager::failed(std::string_view status) {
-  send_("STATUS=Failed: " + one_line(status));
+  send_(status_text("Failed: " + std::string(status)));
 }
 
 void service_manager::feed_watchdog() {

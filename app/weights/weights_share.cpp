@@ -81,10 +81,20 @@ void weights_share::set_stage(stage now) {
   changed_.notify_all();
 }
 
+/// As weights_record::pages has it.
+std::string weights_share::own_pages() const {
+  return has_pages() ? text_of(config_.pages) + " of " + config_.cache : std::string();
+}
+
+std::string weights_share::mapped_files() {
+  const std::lock_guard held(mutex_);
+  return role_ == role::reader ? record_.files : std::string();
+}
+
 result<weights_share::claimed> weights_share::claim(const weights_record& own,
                                                     const digest_function& own_digest) {
   record_ = own;
-  if (has_pages()) record_.pages = text_of(config_.pages);
+  record_.pages = own_pages();
   const auto grant = first_grant();
   if (!grant) return grant.error();
   bool writes = grant->mode == weights_mode::write;
@@ -94,7 +104,7 @@ result<weights_share::claimed> weights_share::claim(const weights_record& own,
       writes = true;
     } else if (const auto taken = take(*grant); !taken) {
       return taken.error();
-    } else if (has_pages() && record_.pages == text_of(config_.pages)) {
+    } else if (has_pages() && record_.pages == own_pages()) {
       if (const auto pages = pages_.take(link_); !pages) return error_of(pages.error());
     }
   }
@@ -114,7 +124,7 @@ result<weights_share::claimed> weights_share::replace(const std::string& why) {
   if (const auto left = leave_others("cannot be used: " + why); !left) return left.error();
   imported_.reset();
   pages_ = shared_pages(config_.pages);
-  if (has_pages()) record_.pages = text_of(config_.pages);
+  record_.pages = own_pages();
   set_role(role::writer);
   claimed out;
   out.weights.share = true;

@@ -26,6 +26,7 @@ struct share_config {
   std::uint32_t engine_id = 0;  ///< 0 loads the weights if nobody has
   bool must_share = false;      ///< waits rather than have a copy of its own beside one of other weights
   engine::kv_geometry pages{};  ///< of the KV cache that comes with the weights; no pages: none does
+  std::string cache{};          ///< what must be equal, besides the weights, for its pages to hold the same
 };
 
 class weights_share {
@@ -63,6 +64,8 @@ class weights_share {
                                             const engine::shared_cache* cache, const std::string& gpu);
   /// Of the cache that comes with the weights; nullopt: the engine's cache is its own.
   [[nodiscard]] std::optional<engine::page_ledger> ledger() const { return pages_.ledger(); }
+  /// weights_record::files of the engine that loaded them; empty where this one did. After loaded().
+  [[nodiscard]] std::string mapped_files();
 
   // On the thread that finds the model's digest.
   /// Waits until it is known. Whether this engine has to find the digest: it is to pass it on. If not,
@@ -95,6 +98,7 @@ class weights_share {
   enum class stage { none, watching, offering, asleep, over };
 
   [[nodiscard]] bool has_pages() const noexcept { return config_.pages.pages > 0; }
+  [[nodiscard]] std::string own_pages() const;
   [[nodiscard]] engine::result<net::grant_frame> first_grant();
   [[nodiscard]] engine::result<net::grant_frame> wait_for(net::weights_mode mode, const std::string& what);
   [[nodiscard]] std::optional<std::string> compare(const net::grant_frame& grant,

@@ -14,6 +14,7 @@ from engines import Engine
 from gpu_http import WORD, Stream, percentile, words_of
 from holders import Held
 from http_client import Connection
+from kinds import begin
 from worker_process import Worker
 
 BEFORE, AFTER, MAX_TOKENS = 4, 8, 400  # tokens that are read before and after a kill, at least; of a stream
@@ -135,30 +136,32 @@ def spread(seconds: List[float]) -> Dict:
             'max': round(max(ms), 2), 'n': len(ms)}
 
 
-def kills(setup: Setup, streams: int, positions: int, count: int) -> Dict:
-    """Kills in one scenario. The figures are in ms."""
+def kills(setup: Setup, kind: str, streams: int, positions: int, count: int) -> Dict:
+    """Kills in one scenario of streams of one kind. The figures are in ms."""
     found: Dict[str, List[float]] = {name: [] for name in ('kill_to_lock', 'lock_to_ready', 'ready_to_token',
                                                            'kill_to_next', 'pause')}
     total = {'resumed': 0, 'lost': 0, 'conflicts': 0}
     missed = 0
     draw = random.Random(positions * 100 + streams)
     context = positions + MAX_TOKENS + 112
-    with Pair(setup, f'{streams}x{positions}', '--slots', str(streams), '--context', str(context)) as pair:
+    slots = streams * (2 if kind == 'choices' else 1)
+    name = f'{kind}-{streams}x{positions}'
+    with Pair(setup, name, '--slots', str(slots), '--context', str(context)) as pair:
         words = max(1, words_of(pair.active, positions) - 4)
         for number in range(count):
-            # No two begin alike; what is computed is kept, as requests usually have it.
+            # No two begin alike.
             prompts = [f'{number:04}-{n:02} of all' + WORD * words for n in range(streams)]
-            running = [Stream(pair.active, prompt, MAX_TOKENS, cache=True) for prompt in prompts]
+            running = [begin(kind, pair.active, prompt, MAX_TOKENS) for prompt in prompts]
             taken = kill_once(pair, running, BEFORE + draw.randrange(12), found)
-            for name in total:
-                total[name] += taken[name]
+            for count_of in total:
+                total[count_of] += taken[count_of]
             missed += taken['resumed'] < streams
             pair.follow_up()
             pair.active.wait_idle()
         cold = statistics.median(pair.cold)
     figures = {name: spread(values) for name, values in found.items()}
-    return {'streams': streams, 'positions': positions, 'kills': count, 'missed': missed, **total,
-            'cold_start_s': round(cold, 3), 'figures': figures}
+    return {'kind': kind, 'streams': streams, 'positions': positions, 'kills': count, 'missed': missed,
+            **total, 'cold_start_s': round(cold, 3), 'figures': figures}
 
 
 def rate(worker: Worker, name: str) -> float:

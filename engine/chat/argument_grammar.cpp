@@ -223,7 +223,7 @@ class argument_writer {
     const json::object none;
     const json::object& properties = described != nullptr ? described->get_object() : none;
     if (strict_) compiler_.check_strict(*schema, properties, "#");
-    const auto names = grammar::names_of(schema->if_contains("required"), "#/required");
+    const auto names = compiler_.required_names(*schema, properties, "#");
     check_count(properties, names);
     const named_arguments types = arguments_of(root_);
     std::vector<expr> out, keys;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace orcd::engine {
 
@@ -35,7 +36,9 @@ argument_stream::verdict argument_stream::push(char c, std::string& out) {
     out += escaped(c);
     return verdict::more;
   }
+  const bool escape = scanner_.escapes() && held_ == "\\";
   const verdict v = scanner_.push(c);
+  if (v == verdict::wrong && escape) return unescaped(c, out);
   if (v == verdict::wrong || v == verdict::outside) return v;
   held_ += c;
   if (!scanner_.settled()) return v;
@@ -45,8 +48,30 @@ argument_stream::verdict argument_stream::push(char c, std::string& out) {
   return v;
 }
 
-void argument_stream::complete(std::string& out) const {
-  out += settled_.completion();
+argument_stream::verdict argument_stream::unescaped(char c, std::string& out) {
+  if (is_control(c)) return verdict::wrong;
+  held_ = c == '\'' ? "'" : std::string("\\\\") + c;
+  scanner_ = settled_;
+  for (const char one : held_) (void)scanner_.push(one);
+  out += held_;
+  held_.clear();
+  settled_ = scanner_;
+  return verdict::more;
+}
+
+void argument_stream::spoil(char c, std::string& out) {
+  if (!spoilt_) {
+    // The byte that was wrong ends it, and what was held came before it.
+    out += std::exchange(held_, {});
+    const json_scanner before = scanner_;
+    const verdict v = scanner_.push(c);
+    if (v == verdict::done) {
+      scanner_ = before;
+      return;
+    }
+    spoilt_ = v != verdict::more;
+  }
+  out += c;
 }
 
 }  // namespace orcd::engine

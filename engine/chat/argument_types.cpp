@@ -150,6 +150,16 @@ std::shared_ptr<const argument_types> argument_types::of(const json::array& tool
   return out;
 }
 
+bool argument_types::has_name_from(std::string_view beginning) const {
+  const auto next = functions_.lower_bound(beginning);
+  return next != functions_.end() && next->first.starts_with(beginning);
+}
+
+bool argument_types::names(std::string_view function, std::string_view argument) const {
+  const auto found = functions_.find(function);
+  return found != functions_.end() && found->second.contains(argument);
+}
+
 argument_type argument_types::of(std::string_view function, std::string_view argument) const {
   const auto found = functions_.find(function);
   if (found == functions_.end()) return {};

@@ -49,6 +49,10 @@ class argument_types {
   [[nodiscard]] static std::shared_ptr<const argument_types> of(const boost::json::array& tools);
 
   [[nodiscard]] bool has(std::string_view function) const { return functions_.contains(function); }
+  /// Whether the name of one begins so.
+  [[nodiscard]] bool has_name_from(std::string_view beginning) const;
+  /// Whether a function's parameters name this argument.
+  [[nodiscard]] bool names(std::string_view function, std::string_view argument) const;
   [[nodiscard]] argument_type of(std::string_view function, std::string_view argument) const;
 
  private:

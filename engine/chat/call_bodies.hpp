@@ -8,8 +8,9 @@
 namespace orcd::engine {
 
 [[nodiscard]] std::unique_ptr<call_body> make_element_reader(const call_syntax& syntax,
-                                                             std::shared_ptr<const argument_types> types);
-/// name(key=value, ...) with the values of JSON or of Python; tuples and prefixed strings are none.
+                                                             std::shared_ptr<const argument_types> types,
+                                                             bool lenient);
+/// name(key=value, ...) with the values of JSON or of Python; tuples are lists, prefixed strings are none.
 [[nodiscard]] std::unique_ptr<call_body> make_python_reader();
 /// The name of a function that is offered, white space, an object.
 [[nodiscard]] std::unique_ptr<call_body> make_named_reader(std::shared_ptr<const argument_types> types);

@@ -20,19 +20,27 @@ class call_body {
   enum class verdict { more, done, wrong };
 
   virtual ~call_body() = default;
-  /// Takes a byte and appends fragments of the arguments to `arguments`. After done or wrong nothing may
-  /// follow. A byte that makes it wrong is not taken; what is appended then belongs to a call that was
-  /// committed before.
+  /// Takes a byte and appends fragments of the arguments to `arguments`. After done nothing may follow, after
+  /// wrong only spoil(). A byte that makes it wrong is not taken; what is appended then belongs to a call
+  /// that was committed before.
   [[nodiscard]] virtual verdict push(char c, std::string& arguments) = 0;
   /// The mark that ends calls is here: whether what came is a whole call. Appends the rest of its arguments.
   [[nodiscard]] virtual bool close(std::string& arguments) = 0;
+  /// The model has ended its output here: whether what came is a whole call all the same.
+  [[nodiscard]] virtual bool finish(std::string& arguments) { return close(arguments); }
+  /// The call ends here, unfinished: appends what the model has left of its arguments, which is no JSON then.
+  /// Whether any of them have begun.
+  [[nodiscard]] virtual bool leave(std::string& arguments) = 0;
+  /// A committed call went wrong with this byte, or did before it: appends it where arguments are passed on
+  /// as they are written. What is passed on never becomes JSON by it.
+  virtual void spoil(char c, std::string& arguments) = 0;
   /// Whether it certainly is a call.
   [[nodiscard]] virtual bool committed() const noexcept = 0;
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-  /// Ends a committed call early: appends what completes its arguments.
-  virtual void complete(std::string& arguments) const = 0;
-  /// Bytes that were taken and are not in the arguments, if the call ends here.
-  [[nodiscard]] virtual std::string held() const = 0;
+  /// The name as far as it has come.
+  [[nodiscard]] virtual std::string_view begun_name() const noexcept { return name(); }
+  /// After done: whether the mark that ends calls was part of it.
+  [[nodiscard]] virtual bool closed() const noexcept { return false; }
   /// Whether the next byte is part of a text that the call holds.
   [[nodiscard]] virtual bool in_string() const noexcept = 0;
   /// Whether a mark at this point would be part of the call.
@@ -42,9 +50,11 @@ class call_body {
   }
 };
 
-/// A reader of calls in this syntax, which must outlive it.
+/// A reader of calls in this syntax, which must outlive it. `lenient`: marks between arguments may be
+/// missing.
 [[nodiscard]] std::unique_ptr<call_body> make_call_body(const call_syntax& syntax,
-                                                        std::shared_ptr<const argument_types> types);
+                                                        std::shared_ptr<const argument_types> types,
+                                                        bool lenient);
 
 /// Letters, digits and _ - . : of which functions' names are.
 [[nodiscard]] inline bool is_name(char c) noexcept {

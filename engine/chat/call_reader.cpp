@@ -8,6 +8,20 @@ namespace {
 
 constexpr std::size_t key_bytes_max = 32;
 
+/// What a JSON string that was cut off says so far, if that begins an object.
+std::string begun_text(std::string_view json) {
+  constexpr std::size_t escape_bytes_max = 12;  // \ud83d\ude00
+  for (std::size_t cut = 0; cut < escape_bytes_max && cut < json.size(); ++cut) {
+    boost::system::error_code ec;
+    const auto value = boost::json::parse(std::string(json.substr(0, json.size() - cut)) + '"', ec);
+    if (ec || !value.is_string()) continue;
+    std::string out(value.get_string().data(), value.get_string().size());
+    const std::size_t first = out.find_first_not_of(" \n\t\r");
+    return first != std::string::npos && out[first] == '{' ? out : std::string();
+  }
+  return {};
+}
+
 }  // namespace
 
 call_reader::verdict call_reader::push(char c, std::string& arguments) {
@@ -58,7 +72,7 @@ call_reader::verdict call_reader::in_key(char c) {
     if (has_arguments_) return verdict::wrong;
     member_ = member::arguments;
     has_arguments_ = true;
-  } else if (key_ == "type" || key_ == "id" || key_ == "tool_call_id") {
+  } else if (key_ == "type" || key_ == "id" || key_ == "tool_call_id" || committed_) {
     member_ = member::other;
   } else {
     return verdict::wrong;
@@ -141,9 +155,30 @@ void call_reader::commit(std::string& arguments) {
   arguments += std::exchange(early_, {});
 }
 
-void call_reader::complete(std::string& arguments) const {
-  if (arguments_.started() && member_ == member::arguments && place_ == place::value)
-    arguments_.complete(arguments);
+bool call_reader::close(std::string& arguments) {
+  return place_ == place::after_value && has_arguments_ && end_object(arguments);
+}
+
+bool call_reader::leave(std::string& arguments) {
+  if (committed_) {
+    arguments_.leave(arguments);
+    return true;
+  }
+  if (!has_name_ || place_ != place::value || member_ != member::text) return false;
+  const std::string begun = begun_text(value_);
+  arguments += begun;
+  return !begun.empty();
+}
+
+void call_reader::spoil(char c, std::string& arguments) {
+  // Arguments that are whole stay what they are, whatever comes behind them.
+  if (place_ == place::value && member_ == member::arguments) arguments_.spoil(c, arguments);
+}
+
+std::string_view call_reader::begun_name() const noexcept {
+  if (has_name_ || place_ != place::value || member_ != member::name) return name_;
+  const std::size_t quote = value_.find('"');
+  return quote == std::string::npos ? std::string_view() : std::string_view(value_).substr(quote + 1);
 }
 
 bool call_reader::in_string() const noexcept {

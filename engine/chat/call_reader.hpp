@@ -16,12 +16,14 @@ namespace orcd::engine {
 class call_reader final : public call_body {
  public:
   [[nodiscard]] verdict push(char c, std::string& arguments) override;
-  [[nodiscard]] bool close(std::string&) override { return false; }
+  /// A bracket may be missing behind the arguments.
+  [[nodiscard]] bool close(std::string& arguments) override;
+  [[nodiscard]] bool leave(std::string& arguments) override;
+  void spoil(char c, std::string& arguments) override;
   /// The name is known and the arguments have begun, or the object has ended.
   [[nodiscard]] bool committed() const noexcept override { return committed_; }
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-  void complete(std::string& arguments) const override;
-  [[nodiscard]] std::string held() const override { return arguments_.held(); }
+  [[nodiscard]] std::string_view begun_name() const noexcept override;
   [[nodiscard]] bool in_string() const noexcept override;
 
  private:

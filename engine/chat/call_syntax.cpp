@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace orcd::engine {
 
@@ -15,6 +18,7 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
     {.what = body::objects,
      .open = "<tool_call>",
      .close = "</tool_call>",
+     .result = "<tool_response>",
      .each = true,
      .head = "\n",
      .name = "{\"name\": \"",
@@ -30,6 +34,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}"},
     {.what = body::lead_name,
      .open = "[TOOL_CALLS]",
+     .result = "[TOOL_RESULTS]",
+     .bare_list = true,
      .head = "[",
      .name = "{\"name\": \"",
      .middle = "\", \"arguments\": ",
@@ -39,6 +45,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
     {.what = body::channels},
     {.what = body::objects,
      .open = "<|tool_call|>",
+     .also = "<tool_call>",
+     .bare_list = true,
      .head = "[",
      .name = "{\"name\": \"",
      .middle = "\", \"arguments\": ",
@@ -47,6 +55,7 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .between = ", "},
     {.what = body::objects,
      .open = "Action:\n```json",
+     .also = "Action: ```json",
      .trailer = "```",
      .head = "\n[\n    ",
      .name = "{\n        \"tool_name\": \"",
@@ -67,6 +76,7 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
     {.what = body::objects,
      .open = "```tool_code",
      .trailer = "```",
+     .result = "```tool_output",
      .each = true,
      .head = "\n",
      .name = "{\"name\": \"",
@@ -74,10 +84,11 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}",
      .foot = "\n",
      .between = "\n"},
-    {.what = body::named, .open = "<|assistant|>", .bare = true, .middle = "\n"},
+    {.what = body::named, .open = "<|assistant|>", .result = "<|observation|>", .bare = true, .middle = "\n"},
     {.what = body::elements,
      .open = "<tool_call>",
      .close = "</tool_call>",
+     .result = "<|observation|>",
      .each = true,
      .between = "\n",
      .elements = {.key_open = "<arg_key>",
@@ -87,6 +98,7 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
     {.what = body::elements,
      .open = "<tool_call>",
      .close = "</tool_call>",
+     .result = "<tool_response>",
      .each = true,
      .head = "\n",
      .foot = "\n",
@@ -129,8 +141,9 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .name = "{\"name\": \"",
      .middle = "\", \"parameters\": ",
      .tail = "}"},
+    {.what = body::objects, .name = "{\"name\": \"", .middle = "\", \"arguments\": ", .tail = "}"},
 });
-static_assert(syntaxes.size() == static_cast<std::size_t>(call_format::internlm) + 1);
+static_assert(syntaxes.size() == call_formats);
 
 }  // namespace
 
@@ -145,6 +158,57 @@ mark_pair answer_marks(const output_format& format) noexcept {
     case answer_style::response_tokens: return {"<|START_RESPONSE|>", "<|END_RESPONSE|>"};
   }
   return {};
+}
+
+std::vector<std::string_view> marks_of(const output_format& format) {
+  if (format.calls == call_format::harmony) {
+    return {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"};
+  }
+  const call_syntax& syntax = syntax_of(format.calls);
+  std::vector<std::string_view> out{syntax.open, syntax.kind, syntax.other, syntax.close};
+  if (syntax.what == call_syntax::body::lead_name) out.insert(out.end(), {"[CALL_ID]", "[ARGS]"});
+  // Elements with an end of their own may be tokens; "<function=" and the like are the beginning of a text.
+  const element_syntax& elements = syntax.elements;
+  if (elements.key_open.ends_with('>')) {
+    out.insert(out.end(), {elements.key_open, elements.key_close, elements.value_open, elements.value_close});
+  }
+  for (const mark_pair& pair : {reasoning_marks(format), answer_marks(format)}) {
+    out.insert(out.end(), {pair.open, pair.close});
+  }
+  std::erase(out, std::string_view());
+  return out;
+}
+
+std::vector<std::string_view> reading_marks(const output_format& format) {
+  std::vector<std::string_view> out = marks_of(format);
+  const call_syntax& syntax = syntax_of(format.calls);
+  for (const std::string_view mark : {syntax.also, syntax.result, syntax.elements.name_open}) {
+    if (!mark.empty()) out.push_back(mark);
+  }
+  if (format.text_end) out.push_back(end_mark_of(format));
+  return out;
+}
+
+std::string written_calls(call_format format, std::span<const written_call> calls) {
+  const call_syntax& syntax = syntax_of(format);
+  if (syntax.what != call_syntax::body::objects || !syntax.number.empty() || calls.empty()) return {};
+  std::string open(syntax.open);
+  open.append(syntax.kind).append(syntax.head);
+  std::string close(syntax.foot);
+  close.append(syntax.close).append(syntax.trailer);
+  std::string out = open;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (i > 0 && syntax.each) out += close;
+    if (i > 0) out += syntax.between;
+    if (i > 0 && syntax.each) out += open;
+    out.append(syntax.name).append(calls[i].name).append(syntax.middle);
+    out.append(calls[i].arguments).append(syntax.tail);
+  }
+  return out + close;
+}
+
+std::string_view end_mark_of(const output_format& format) noexcept {
+  return format.text_end ? "<|im_end|>" : std::string_view();
 }
 
 }  // namespace orcd::engine

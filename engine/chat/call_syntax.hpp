@@ -1,7 +1,9 @@
 // How each format writes calls, reasoning and answers, as data: the readers and the grammars follow these
-// tables. Immutable; any thread. Private to engine/chat.
+// tables. Immutable; any thread. Private to engine/.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "engine/chat/output_format.hpp"
@@ -34,13 +36,17 @@ struct call_syntax {
   };
   body what = body::none;
   std::string_view open{};     ///< the mark before calls
+  std::string_view also{};     ///< another that some models write in its place; may be empty
   std::string_view kind{};     ///< a second mark right behind `open`, without which nothing is called
   std::string_view other{};    ///< a mark in its place that makes text of both
   std::string_view close{};    ///< the mark behind them; may be empty
   std::string_view trailer{};  ///< text behind them that is no mark; may be empty
-  bool bare = false;           ///< a call may begin the output without a mark
-  bool each = false;           ///< every call has marks of its own
-  std::string_view head{};     ///< between the mark and the first call
+  std::string_view
+      result{};             ///< what begins a call's result, which is not the model's to write; may be empty
+  bool bare = false;        ///< a call may begin the output without a mark
+  bool bare_list = false;   ///< so may a list of calls of offered functions
+  bool each = false;        ///< every call has marks of its own
+  std::string_view head{};  ///< between the mark and the first call
   std::string_view number{};   ///< in an object before its number; empty: calls have none
   std::string_view name{};     ///< in an object before the name
   std::string_view middle{};   ///< between name and arguments
@@ -54,5 +60,13 @@ struct call_syntax {
 
 /// The marks of a format around an answer, or none.
 [[nodiscard]] mark_pair answer_marks(const output_format& format) noexcept;
+
+struct written_call {
+  std::string name;
+  std::string arguments;  ///< JSON text
+};
+/// Calls as a model of a format writes them, for templates that show none. Empty for formats whose calls are
+/// no JSON objects between marks.
+[[nodiscard]] std::string written_calls(call_format format, std::span<const written_call> calls);
 
 }  // namespace orcd::engine

@@ -34,7 +34,7 @@ expr frame_builder::reasoning() {
         sequence({mark("<|channel|>"), literal("analysis"), mark("<|message|>"), free_text("<|end|>"),
                   mark("<|end|>"), mark("<|start|>"), literal("assistant")}));
   }
-  if (!frame_.format.think) return literal("");
+  if (!frame_.format.think || frame_.in_answer) return literal("");
   const mark_pair think = reasoning_marks(frame_.format);
   const expr lines = repeat(literal("\n"), 0, 2);
   const expr rest = sequence({free_text(think.close), mark(think.close), lines});
@@ -67,6 +67,11 @@ expr frame_builder::call_of(const callable& tool, const expr& arguments) const {
 
 expr frame_builder::calls_of(const expr& one, bool parallel) const {
   const std::uint32_t more = parallel ? parallel_calls_max - 1 : 0;
+  if (frame_.format.calls == call_format::generic) {
+    if (!parallel) return sequence({literal("{\"tool_call\": "), one, literal("}")});
+    const expr next = sequence({literal(", "), one});
+    return sequence({literal("{\"tool_calls\": ["), one, repeat(next, 0, more), literal("]}")});
+  }
   if (has_arguments_mark()) return sequence({one, repeat(one, 0, more)});
   if (syntax_.each) return sequence({one, repeat(sequence({literal(syntax_.between), one}), 0, more)});
   if (syntax_.what == form::channels || syntax_.bare) return one;
@@ -78,6 +83,9 @@ expr frame_builder::answer(const expr& value) const {
     return sequence({mark("<|channel|>"), literal("final"),
                      optional(sequence({literal(" "), mark("<|constrain|>"), literal("json")})),
                      mark("<|message|>"), value});
+  }
+  if (frame_.format.calls == call_format::generic) {
+    return sequence({literal("{\"response\": "), value, literal("}")});
   }
   const mark_pair around = answer_marks(frame_.format);
   if (around.open.empty()) return value;

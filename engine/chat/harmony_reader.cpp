@@ -65,10 +65,12 @@ class harmony_reader final : public output_reader {
     }
   }
 
-  void end() override {
+  void end(output_end how) override {
+    const bool cut = how == output_end::cut;
+    // A call that was cut off before its arguments, and a header that was cut off, are nothing yet.
+    if (cut && place_ == place::arguments && !arguments_.started()) return;
     leave();
-    // Behind a call, a header that was cut off is no content.
-    if (place_ == place::header && out.calls() == 0) out.content(std::exchange(raw_, {}));
+    if (place_ == place::header && !cut && out.calls() == 0) out.content(std::exchange(raw_, {}));
   }
 
   bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
@@ -76,6 +78,7 @@ class harmony_reader final : public output_reader {
     if (place_ == place::arguments) return finished_ || (arguments_.started() && !arguments_.in_string());
     return place_ == place::between || (place_ == place::header && out.calls() > 0);
   }
+  bool may_take(std::string_view) const override { return true; }
 
  private:
   enum class place { header, reasoning, content, arguments, between };
@@ -144,7 +147,7 @@ class harmony_reader final : public output_reader {
     out.boundary();
     if (!name_.empty() && tools_) {
       arguments_ = {};
-      finished_ = false;
+      finished_ = spoilt_ = false;
       place_ = place::arguments;
       return;
     }
@@ -153,8 +156,10 @@ class harmony_reader final : public output_reader {
   }
 
   void argument(char c) {
+    if (spoilt_) return spoil(c);
     if (finished_) {
-      if (white_space.find(c) != std::string_view::npos) return;
+      // A bracket too many is no text.
+      if (white_space.find(c) != std::string_view::npos || c == '}') return;
       place_ = place::content;
       return out.content({&c, 1});
     }
@@ -162,15 +167,10 @@ class harmony_reader final : public output_reader {
     const bool was_call = arguments_.started();
     const auto v = arguments_.push(c, fragment);
     if (v == argument_stream::verdict::wrong || v == argument_stream::verdict::outside) {
+      spoilt_ = was_call;
+      if (was_call) return spoil(c);
       place_ = place::content;
-      if (!was_call) {
-        out.content(std::exchange(raw_, {}) + c);
-        return;
-      }
-      std::string missing;
-      arguments_.complete(missing);
-      out.arguments(missing);
-      return out.content(arguments_.held() + c);
+      return out.content(std::exchange(raw_, {}) + c);
     }
     if (!arguments_.started()) {
       raw_ += c;
@@ -184,13 +184,20 @@ class harmony_reader final : public output_reader {
     finished_ = v == argument_stream::verdict::done;
   }
 
+  void spoil(char c) {
+    std::string fragment;
+    arguments_.spoil(c, fragment);
+    out.arguments(fragment);
+  }
+
   // The message ends here, complete or not.
   void leave() {
     if (place_ == place::arguments && !finished_) {
-      if (!arguments_.started()) out.begin_call(name_);
-      std::string missing;
-      arguments_.complete(missing);
-      out.arguments(missing);
+      const bool none = !arguments_.started();
+      if (none) out.begin_call(name_);
+      std::string rest = none ? "{}" : "";
+      if (!spoilt_) arguments_.leave(rest);
+      out.arguments(rest);
       raw_.clear();
     }
     if (place_ == place::header) return;
@@ -202,6 +209,7 @@ class harmony_reader final : public output_reader {
   place place_ = place::header;
   bool in_channel_ = false;
   bool finished_ = false;  ///< the arguments are complete
+  bool spoilt_ = false;    ///< they went wrong: what comes is passed on as it is
   std::string raw_;        ///< the header as text, in case it is content
   std::string role_, channel_, name_;
   argument_stream arguments_;

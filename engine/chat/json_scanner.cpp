@@ -168,29 +168,4 @@ json_scanner::verdict json_scanner::end_value() {
   return open_.empty() ? verdict::done : verdict::more;
 }
 
-std::string json_scanner::completion() const {
-  std::string out;
-  switch (state_) {
-    case state::value: out = open_.empty() ? "{}" : "null"; break;
-    case state::string:
-      out += '"';
-      if (key_) out += ":null";
-      break;
-    case state::number: {
-      const bool whole = number_ == digits::zero || number_ == digits::whole || number_ == digits::fraction ||
-                         number_ == digits::exponent;
-      if (!whole) out = "0";
-      break;
-    }
-    case state::word: out = word_; break;
-    case state::colon: out = ":null"; break;
-    case state::after_value:
-    case state::first_member:
-    case state::after_comma:
-    case state::done: break;
-  }
-  for (auto it = open_.rbegin(); it != open_.rend(); ++it) out += *it == '{' ? '}' : ']';
-  return out;
-}
-
 }  // namespace orcd::engine

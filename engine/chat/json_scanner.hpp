@@ -1,9 +1,8 @@
-// Follows one JSON value byte by byte: whether it is valid so far, and how it could be completed. Used where
-// a model's text is passed on before it is complete. Not thread-safe. Source: RFC 8259.
+// Follows one JSON value byte by byte: whether it is valid so far. Used where a model's text is passed on
+// before it is complete. Not thread-safe. Source: RFC 8259.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,13 +21,12 @@ class json_scanner {
   /// White space before the value is taken. After done, outside or wrong nothing may follow.
   [[nodiscard]] verdict push(char c);
 
-  /// Whether completion() can be called now: not within an escape, and not right after a comma.
+  /// Whether what came can be passed on: not within an escape, and not right after a comma.
   [[nodiscard]] bool settled() const noexcept {
     return escape_ == 0 && pair_ == 0 && state_ != state::after_comma;
   }
-  /// The text that makes the value complete: closing quotes and brackets, null for a missing value; an object
-  /// where nothing came. Only when settled.
-  [[nodiscard]] std::string completion() const;
+  /// Whether a backslash came in a string, and nothing behind it yet.
+  [[nodiscard]] bool escapes() const noexcept { return escape_ == 1; }
   [[nodiscard]] bool in_string() const noexcept { return state_ == state::string; }
   [[nodiscard]] bool started() const noexcept { return state_ != state::value || !open_.empty(); }
 

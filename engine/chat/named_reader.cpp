@@ -30,10 +30,13 @@ class named_reader final : public call_body {
     return v == argument_stream::verdict::more ? verdict::more : verdict::wrong;
   }
   bool close(std::string&) override { return false; }
+  bool leave(std::string& arguments) override {
+    arguments_.leave(arguments);
+    return arguments_.started();
+  }
+  void spoil(char c, std::string& arguments) override { arguments_.spoil(c, arguments); }
   bool committed() const noexcept override { return arguments_.started(); }
   const std::string& name() const noexcept override { return name_; }
-  void complete(std::string& arguments) const override { arguments_.complete(arguments); }
-  std::string held() const override { return arguments_.held(); }
   bool in_string() const noexcept override { return arguments_.in_string(); }
 
  private:

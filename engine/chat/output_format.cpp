@@ -38,7 +38,7 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
 // In the order of call_format.
 constexpr auto names = std::to_array<std::string_view>(
     {"none", "hermes", "llama3", "mistral", "harmony", "granite", "command_r", "action", "tool_code", "glm",
-     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm"});
+     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm", "generic"});
 static_assert(names.size() == call_formats);
 
 constexpr std::string_view beginnings = "<[\"`A";  ///< the first bytes of the marks

@@ -27,8 +27,12 @@ enum class call_format : std::uint8_t {
   seed,        ///< the same in <seed:tool_call>: Seed-OSS
   olmo,        ///< <function_calls>N(K=V, ...)</function_calls>: OLMo 3
   internlm,    ///< <|action_start|><|plugin|>{"name": N, "parameters": {...}}<|action_end|>: InternLM 2.5, 3
+  /// {"tool_calls": [{"name": N, "arguments": {...}}, ...]}, {"tool_call": {...}} or {"response": TEXT} as
+  /// the whole output. No template says so: it is for models whose template knows no tools, which are told of
+  /// it in text (engine/generic_messages.hpp) and kept to it by a grammar.
+  generic,
 };
-inline constexpr int call_formats = 15;
+inline constexpr int call_formats = 16;
 /// "hermes", "qwen_coder": for people. "none" where calls stay text.
 [[nodiscard]] std::string_view to_string(call_format format) noexcept;
 
@@ -52,6 +56,7 @@ struct output_format {
   bool think = false;  ///< reasoning between marks; nothing in harmony, which has its own
   reasoning_style reasoning = reasoning_style::think;
   answer_style answer = answer_style::bare;
+  bool text_end = false;  ///< the text <|im_end|> ends the output: no token of the vocabulary does
 
   bool operator==(const output_format&) const = default;
 };
@@ -59,19 +64,33 @@ struct output_format {
 struct parse_options {
   bool tools = true;          ///< false: calls are left in the content (harmony: calls are content)
   bool in_reasoning = false;  ///< the prompt ended with an open <think> (ends_in_reasoning)
-  /// The offered functions, for formats whose arguments are text (needs_types); nothing is known of others.
+  /// The offered functions. Without them every name counts as offered, and nothing is known of arguments.
   std::shared_ptr<const argument_types> types{};
+  /// Whether calls are also read where models forget marks, or the end of their reasoning. Not where a
+  /// grammar promises something of each call: it does not know of these.
+  bool lenient = true;
+  bool in_answer = false;    ///< generic: the prompt ended within the text of a response
+  bool json_answer = false;  ///< generic: a response is content as it is written, also where it is a text
+};
+
+/// How an output ended.
+enum class output_end : std::uint8_t {
+  whole,  ///< by the model, or by a stop string
+  cut,    ///< by the limit of tokens, anywhere
 };
 
 /// A format that is not listed above counts as none: its calls stay text.
 [[nodiscard]] output_format detect_output_format(std::string_view chat_template);
 
-/// Whether what an argument is can only be told by its function's schema, or what a call is by its name.
-[[nodiscard]] bool needs_types(call_format format) noexcept;
-
 /// The marks that separate the parts of an output of this format. A mark that is a control token of the
 /// vocabulary must reach the parser as text (token_stream's render_special) or by output_parser::push_mark.
 [[nodiscard]] std::vector<std::string_view> marks_of(const output_format& format);
+
+/// The same and what models write in their place: all that a reader must see.
+[[nodiscard]] std::vector<std::string_view> reading_marks(const output_format& format);
+
+/// The text that ends an output of this format, or empty.
+[[nodiscard]] std::string_view end_mark_of(const output_format& format) noexcept;
 
 /// Two marks around a part of an output.
 struct mark_pair {

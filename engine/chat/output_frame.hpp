@@ -18,6 +18,7 @@ struct output_frame {
   output_format format;
   bool in_reasoning = false;  ///< the prompt ended with an open <think> (ends_in_reasoning)
   bool may_reason = true;     ///< false: straight to the call or the answer
+  bool in_answer = false;     ///< generic: the prompt ended within the text of a response
 };
 
 /// A function that may be called. A null `parameters` allows any object.
@@ -28,7 +29,7 @@ struct callable {
 };
 
 /// With `parallel` several calls may follow each other, where the format has that: all but llama3, harmony
-/// and glm.
+/// and glm. In the generic form it says, too, whether they are a list.
 struct offered_calls {
   std::span<const callable> tools{};
   bool parallel = false;

@@ -1,11 +1,14 @@
 #include "engine/chat/output_grammar.hpp"
 
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/chat/frame_builder.hpp"
+#include "engine/grammar/json_rules.hpp"
+#include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/text_grammar.hpp"
 
 namespace orcd::engine {
@@ -15,7 +18,7 @@ namespace {
 using grammar::choice;
 using grammar::expr;
 
-constexpr std::size_t name_bytes_max = 64;
+constexpr std::size_t name_bytes_max = 128;
 
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= name_bytes_max && std::all_of(name.begin(), name.end(), [](char c) {
@@ -69,6 +72,26 @@ result<std::shared_ptr<const grammar::program>> make_call_grammar(const output_f
   }
 }
 
+result<std::shared_ptr<const grammar::program>> make_generic_grammar(const output_frame& frame,
+                                                                     const offered_calls& offered,
+                                                                     const grammar::token_table& tokens) {
+  try {
+    frame_builder builder(frame, tokens);
+    if (frame.in_answer) {
+      const expr character = grammar::string_character(0, 0x10FFFF);
+      return builder.finish(
+          grammar::sequence({grammar::repeat(character, 0, grammar::unbounded), grammar::literal("\"}")}));
+    }
+    const boost::json::value text = boost::json::object{{"type", "string"}};
+    const expr response = builder.answer(builder.valid(&text, false));
+    const auto calls = any_calls(builder, frame, offered);
+    if (!calls) return calls.error();
+    return builder.finish(grammar::sequence({builder.reasoning(), choice({response, *calls})}));
+  } catch (const grammar::grammar_failure& failure) {
+    return refused(failure.where + ": " + failure.what, "tools");
+  }
+}
+
 result<std::shared_ptr<const grammar::program>> make_response_grammar(const output_frame& frame,
                                                                       const boost::json::value* schema,
                                                                       const grammar::schema_options& options,
@@ -94,7 +117,8 @@ result<std::shared_ptr<const grammar::program>> make_text_grammar(const output_f
                                                                   const grammar::token_table& tokens) {
   try {
     frame_builder builder(frame, tokens, grammar::noun_of(text));
-    const expr body = grammar::call(grammar::define_text(builder.rules(), text));
+    const expr body =
+        grammar::call(grammar::define_text(builder.rules(), text, grammar::compile_inner_schema));
     return builder.finish(grammar::sequence({builder.reasoning(), builder.answer(body)}));
   } catch (const grammar::grammar_failure& failure) {
     return refused(failure.where + ": " + failure.what, param);

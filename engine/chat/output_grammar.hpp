@@ -24,9 +24,15 @@ namespace orcd::engine {
 /// Any output in which calls of strict tools have valid arguments: what opens a call must be followed by the
 /// rest of one. Arguments of the other tools are restricted to what the format takes for arguments only where
 /// that is needed to find the end of a call: in all but harmony, in llama3 and glm for a call with a known
-/// name. An object that llama3 would take for a call of an unknown function is excluded.
+/// name. An object that llama3 would take for a call of an unknown function is excluded. Not for the generic
+/// form, which leaves nothing free (make_generic_grammar).
 [[nodiscard]] result<std::shared_ptr<const grammar::program>> make_open_grammar(
     const output_frame& frame, std::span<const callable> tools, const grammar::token_table& tokens);
+
+/// In the generic form: a response that is a text, or calls of the tools. Where the prompt ended within a
+/// response, the rest of it.
+[[nodiscard]] result<std::shared_ptr<const grammar::program>> make_generic_grammar(
+    const output_frame& frame, const offered_calls& offered, const grammar::token_table& tokens);
 
 /// An answer that is valid under `schema`, or any JSON object when it is null; where tools are offered, such
 /// an answer or calls.

@@ -59,16 +59,17 @@ class python_reader final : public call_body {
   bool close(std::string&) override { return false; }
   bool committed() const noexcept override { return committed_; }
   const std::string& name() const noexcept override { return name_; }
-  void complete(std::string& arguments) const override {
-    argument_stream rest = arguments_;
-    if (place_ == place::word) {
-      for (const char c : word_) {
-        if (rest.push(c, arguments) == argument_stream::verdict::wrong) break;
-      }
-    }
-    rest.complete(arguments);
+  bool leave(std::string& arguments) override {
+    arguments_.leave(arguments);
+    // Half a constant of Python's begins nothing of JSON's.
+    const bool constant = word_.find_first_of("TFN") == 0;
+    if (place_ == place::word && !constant) arguments += word_;
+    return committed_;
   }
-  std::string held() const override { return arguments_.held() + word_; }
+  void spoil(char c, std::string& arguments) override {
+    for (const char held : std::exchange(word_, {})) arguments_.spoil(held, arguments);
+    arguments_.spoil(c, arguments);
+  }
   bool in_string() const noexcept override {
     return place_ == place::string || place_ == place::escape || place_ == place::code;
   }
@@ -103,7 +104,7 @@ class python_reader final : public call_body {
       word_ += c;
       return verdict::more;
     }
-    if (word_.empty() && c == ')') return finish(arguments);
+    if (word_.empty() && c == ')') return end_call(arguments);
     if (word_.empty() || (c != '=' && !is_space(c)))
       return word_.empty() && is_space(c) ? verdict::more : verdict::wrong;
     place_ = place::equals;
@@ -119,7 +120,7 @@ class python_reader final : public call_body {
     return pass(begin, arguments);
   }
 
-  verdict finish(std::string& arguments) {
+  verdict end_call(std::string& arguments) {
     const std::string_view end = committed_ ? "}" : "{}";
     committed_ = true;
     if (pass(end, arguments) == verdict::wrong) return verdict::wrong;
@@ -132,19 +133,19 @@ class python_reader final : public call_body {
     if (is_space(c)) return verdict::more;
     if (c == ',') {
       if (comma_) return verdict::wrong;
-      if (depth_ == 0) {
+      if (open_.empty()) {
         place_ = place::key;
       } else {
         comma_ = true;  // passed on with the next value: Python may end with one
       }
       return verdict::more;
     }
-    if (c == ')') return depth_ == 0 ? finish(arguments) : verdict::wrong;
-    if (c == ']' || c == '}') {
-      if (depth_ == 0) return verdict::wrong;
+    if (c == ')' && open_.empty()) return end_call(arguments);
+    if (c == ')' || c == ']' || c == '}') {
+      if (open_.empty() || open_.back() != c) return verdict::wrong;
       comma_ = false;
-      --depth_;
-      return pass({&c, 1}, arguments);
+      open_.pop_back();
+      return pass(c == ')' ? std::string_view("]") : std::string_view(&c, 1), arguments);
     }
     if (std::exchange(comma_, false) && pass(", ", arguments) == verdict::wrong) return verdict::wrong;
     if (c == '\'' || c == '"') {
@@ -157,7 +158,8 @@ class python_reader final : public call_body {
       place_ = place::word;
       return verdict::more;
     }
-    if (c == '[' || c == '{') ++depth_;
+    if (c == '[' || c == '{' || c == '(') open_ += c == '[' ? ']' : c == '{' ? '}' : ')';
+    if (c == '(') return pass("[", arguments);
     return pass(c == ':' ? std::string_view(": ") : std::string_view(&c, 1), arguments);
   }
 
@@ -240,8 +242,8 @@ class python_reader final : public call_body {
   place place_ = place::name;
   bool committed_ = false;
   bool comma_ = false;
-  int depth_ = 0;
   char quote_ = 0;
+  std::string open_;  ///< what closes the brackets that are open
   std::string name_, word_;
   argument_stream arguments_;
 };

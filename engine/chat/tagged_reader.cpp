@@ -1,58 +1,60 @@
 // Reads the formats in which calls stand behind a mark, or are the whole output.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "engine/chat/argument_stream.hpp"
 #include "engine/chat/call_body.hpp"
+#include "engine/chat/call_gap.hpp"
 #include "engine/chat/call_syntax.hpp"
 #include "engine/chat/output_reader.hpp"
+#include "engine/chat/quoted_calls.hpp"
 
 namespace orcd::engine {
 
 namespace {
 
-constexpr std::string_view white_space = " \n\t\r";
-
 class tagged_reader final : public output_reader {
  public:
-  tagged_reader(const output_format& format, const parse_options& options)
-      : syntax_(syntax_of(options.tools ? format.calls : call_format::none)),
+  tagged_reader(const output_format& format, const parse_options& options, bool alone)
+      : format_(format),
+        syntax_(syntax_of(options.tools ? format.calls : call_format::none)),
         think_(reasoning_marks(format)),
         answer_(answer_marks(format)),
         types_(options.types),
-        place_(options.in_reasoning && format.think ? place::reasoning : place::content) {
+        lenient_(options.lenient),
+        alone_(alone),
+        place_(options.in_reasoning && format.think ? place::reasoning : place::content),
+        gap_(syntax_, lenient_) {
     if (place_ == place::reasoning) out.boundary();
   }
 
   void text(std::string_view text) override {
-    while (!text.empty()) {
+    while (!text.empty() && !over_) {
       // Content and reasoning are passed on in runs, everything else byte by byte.
-      if (place_ == place::reasoning || (place_ == place::content && !may_be_bare(text.front()))) {
-        place_ == place::reasoning ? out.reasoning(text) : out.content(text);
-        return;
-      }
+      if (place_ == place::reasoning) return text_in_reasoning(text);
+      if (place_ == place::content && !may_be_bare(text.front())) return out.content(text);
       one(text.front());
       text.remove_prefix(1);
     }
   }
 
   void mark(std::string_view mark) override {
+    if (over_) return;
+    if (ends_answer(mark)) return stop();
+    if (goes_on(mark)) return text(mark);
     switch (place_) {
+      case place::reasoning: return mark_in_reasoning(mark);
       case place::half_open:
         if (mark == syntax_.kind) return after_open(mark);
         break;
-      case place::reasoning:
-        if (mark != think_.close) return out.reasoning(mark);
-        out.boundary();
-        place_ = place::content;
-        return;
-      case place::call:
-        if (call_->takes(mark)) return text(mark);
-        if (mark == syntax_.close) return close_call(mark);
+      case place::opened:
+        // Written twice it is still one mark.
+        if (mark == syntax_.open && lenient_ && !unmarked_ && raw_.size() < raw_max) return after_open(mark);
         break;
-      case place::arguments:
-        if (arguments_.in_string()) return text(mark);
+      case place::call:
+        if (mark == syntax_.close) return close_call(mark);
         break;
       case place::name:
         if (mark == "[ARGS]" || mark == "[CALL_ID]") return after_name(mark);
@@ -61,6 +63,7 @@ class tagged_reader final : public output_reader {
         if (mark == "[ARGS]") return after_name(mark);
         break;
       case place::between:
+      case place::spoilt:
         if (mark == syntax_.close) return leave_call();
         break;
       default: break;
@@ -69,20 +72,32 @@ class tagged_reader final : public output_reader {
     open(mark);
   }
 
-  void end() override {
-    // Behind a call, the beginning of what only another one can be is no content: the output was cut there.
-    if (out.calls() > 0 && begins_call()) {
+  void end(output_end how) override {
+    if (quoted_ && how == output_end::whole && quoted_->end(out)) return;
+    unquote();
+    if (place_ == place::call && finish_call(how)) return;
+    // What only a call can be, and is none yet, is no content where the output was cut; nor is the beginning
+    // of a further one anywhere.
+    const bool cut = how == output_end::cut && !may_be_text();
+    if (begins_call() && (cut || out.calls() > 0)) {
       raw_.clear();
+      out.boundary();
       place_ = place::content;
       return;
     }
     give_up({});
   }
+
   bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
+  bool over() const noexcept override { return over_; }
+  bool calls_alone() const noexcept override { return !out.has_content() && !unfinished_ && !over_; }
+
   bool awaits_mark() const noexcept override {
     if (out.calls() > 0 && begins_call()) return true;
     switch (place_) {
-      case place::between: return true;
+      case place::between:
+      case place::spoilt: return true;
+      case place::reasoning: return quoted_ && quoted_->awaits_mark();
       case place::call: return call_->committed() && !call_->in_string();
       case place::arguments: return arguments_.started() && !arguments_.in_string();
       case place::content: return out.calls() > 0 && out.at_boundary();
@@ -90,9 +105,56 @@ class tagged_reader final : public output_reader {
     }
   }
 
+  bool may_take(std::string_view beginning) const override {
+    const auto marks = reading_marks(format_);
+    return std::any_of(marks.begin(), marks.end(),
+                       [&](std::string_view m) { return m.starts_with(beginning) && takes(m); });
+  }
+
  private:
   using body = call_syntax::body;
-  enum class place { content, reasoning, half_open, opened, call, between, name, call_id, arguments };
+  /// spoilt: in a call that went wrong.
+  enum class place { content, reasoning, half_open, opened, call, between, name, call_id, arguments, spoilt };
+
+  /// Whether this mark is read as one here.
+  [[nodiscard]] bool takes(std::string_view mark) const {
+    switch (place_) {
+      case place::reasoning: return quoted_ || mark == think_.close || (lenient_ && begins_calls(mark));
+      case place::call: return !call_->in_string();
+      case place::arguments: return !arguments_.in_string();
+      case place::content: break;
+      default: return true;
+    }
+    if (begins_calls(mark) || ends_answer(mark)) return true;
+    if (mark == answer_.close) return answering_;
+    if (out.has_content()) return false;
+    return mark == answer_.open ? !answering_ : mark == think_.open && out.calls() == 0;
+  }
+
+  /// Whether it is a mark before calls, or the beginning of one that needs none.
+  [[nodiscard]] bool begins_calls(std::string_view mark) const noexcept {
+    return mark == syntax_.open || mark == syntax_.also || (lenient_ && mark == syntax_.elements.name_open);
+  }
+
+  /// Whether the mark begins what only others write.
+  [[nodiscard]] bool ends_answer(std::string_view mark) const noexcept {
+    const bool behind = place_ == place::between || (place_ == place::content && out.at_boundary());
+    return mark == syntax_.result && out.calls() > 0 && behind;
+  }
+  void stop() {
+    raw_.clear();
+    place_ = place::content;
+    over_ = true;
+  }
+
+  /// Whether the mark is text of what has begun.
+  [[nodiscard]] bool goes_on(std::string_view mark) const noexcept {
+    if (place_ == place::call && call_->takes(mark)) return true;
+    if (place_ == place::arguments && arguments_.in_string()) return true;
+    if (place_ == place::spoilt) return mark != syntax_.close && !begins_calls(mark);
+    const bool inside = place_ == place::opened || place_ == place::call || place_ == place::between;
+    return inside && mark == syntax_.elements.name_open;
+  }
 
   /// Whether the text since the last mark or call may become a call and is none yet.
   [[nodiscard]] bool begins_call() const noexcept {
@@ -107,24 +169,20 @@ class tagged_reader final : public output_reader {
       default: return false;
     }
   }
+  /// Whether what begins like a call without a mark is rather an answer: its name so far is no function's.
+  [[nodiscard]] bool may_be_text() const {
+    return unmarked_ && place_ == place::call && types_ && !types_->has_name_from(call_->begun_name());
+  }
 
   /// Whether a call may begin without a mark: where that is so, it is the whole output, or several are.
   [[nodiscard]] bool may_be_bare(char c) const {
-    if (!syntax_.bare || out.has_content() || out.calls() > 0) return false;
-    return is_space(c) || begins_body(c);
+    const bool list = syntax_.bare_list && lenient_ && (is_space(c) || c == '[');
+    if (out.calls() > 0) return list && out.at_boundary();
+    return !out.has_content() && (list || (syntax_.bare && (is_space(c) || begins_body(syntax_, c))));
   }
-  [[nodiscard]] bool begins_body(char c) const noexcept {
-    switch (syntax_.what) {
-      case body::elements: return c == '<';
-      case body::named:
-      case body::python: return is_name(c);
-      default: return c == '{';
-    }
-  }
-
   void one(char c) {
     switch (place_) {
-      case place::reasoning: out.reasoning({&c, 1}); return;
+      case place::reasoning: return text_in_reasoning({&c, 1});
       case place::content: return bare(c);
       case place::half_open: return give_up({&c, 1});
       case place::opened: return opened(c);
@@ -136,20 +194,34 @@ class tagged_reader final : public output_reader {
         if (raw_.size() > raw_max) give_up({});
         return;
       case place::arguments: return in_arguments(c);
+      case place::spoilt: return spoil(c);
     }
   }
 
   void bare(char c) {
-    if (!begins_body(c)) return out.content({&c, 1});
-    begin_body();
-    in_call(c);
+    const bool list = !syntax_.bare && c == '[';
+    if (!list && !(syntax_.bare && begins_body(syntax_, c))) return out.content({&c, 1});
+    unmarked_ = true;
+    offered_only_ = list;
+    in_list_ = list;
+    if (!list) {
+      begin_body();
+      return in_call(c);
+    }
+    raw_ = c;
+    place_ = place::opened;
   }
 
   void open(std::string_view mark) {
-    if (mark == syntax_.open) {
+    if (mark == syntax_.open || mark == syntax_.also) {
       raw_ = mark;
       place_ = syntax_.kind.empty() ? place::opened : place::half_open;
+      unmarked_ = offered_only_ = in_list_ = false;
+    } else if (begins_calls(mark)) {
+      unmarked_ = offered_only_ = true;
       in_list_ = false;
+      begin_body();
+      text(mark);
     } else if (mark == think_.open && !out.has_content() && out.calls() == 0) {
       out.boundary();
       place_ = place::reasoning;
@@ -164,46 +236,99 @@ class tagged_reader final : public output_reader {
     }
   }
 
-  /// The second of two opening marks.
+  /// A second opening mark.
   void after_open(std::string_view mark) {
     raw_ += mark;
     place_ = place::opened;
   }
 
+  void mark_in_reasoning(std::string_view mark) {
+    if (mark == think_.close) {
+      unquote();
+      out.boundary();
+      place_ = place::content;
+    } else if (quoted_) {
+      if (quoted_->mark(mark)) return;
+      unquote();
+      mark_in_reasoning(mark);
+    } else if (lenient_ && begins_calls(mark)) {
+      quoted_ = std::make_unique<quoted_calls>(format_, parse_options{true, false, types_, true}, mark);
+    } else {
+      out.reasoning(mark);
+    }
+  }
+  void text_in_reasoning(std::string_view text) {
+    if (!quoted_) return out.reasoning(text);
+    quoted_->text(text);
+    if (quoted_->fails()) unquote();
+  }
+  /// What was read as calls is reasoning.
+  void unquote() {
+    if (quoted_) out.reasoning(quoted_->raw());
+    quoted_.reset();
+  }
+
   void begin_body() {
-    call_ = make_call_body(syntax_, types_);
+    call_ = make_call_body(syntax_, types_, lenient_);
     place_ = place::call;
+  }
+
+  /// Whether a call of this name may be made.
+  [[nodiscard]] bool may_call(const std::string& name) const {
+    return !(offered_only_ || alone_) || !types_ || types_->has(name);
   }
 
   void in_call(char c) {
     std::string fragment;
     const bool was_call = call_->committed();
     const auto v = call_->push(c, fragment);
-    if (v == call_body::verdict::wrong) {
-      if (was_call) out.arguments(fragment);
-      return give_up({&c, 1});
-    }
-    if (!was_call && !call_->committed()) {
+    if (v == call_body::verdict::wrong && !call_->committed()) return give_up({&c, 1});
+    if (!call_->committed()) {
       raw_ += c;
       if (raw_.size() > raw_max) give_up({});
       return;
     }
+    if (!was_call && !may_call(call_->name())) {
+      call_.reset();
+      return give_up({&c, 1});
+    }
     if (!was_call) begin_call(call_->name());
     out.arguments(fragment);
-    if (v == call_body::verdict::done) place_ = place::between;
+    if (v == call_body::verdict::wrong) {
+      go_wrong();
+      return spoil(c);
+    }
+    if (v == call_body::verdict::done) call_->closed() ? leave_call() : wait_for_next();
   }
 
-  // The closing mark within a call: what came so far is a call, also one that ended early, or text.
+  // The closing mark within a call: what came so far is a call, or it is text, or a call that has begun and
+  // stays unfinished.
   void close_call(std::string_view mark) {
     std::string rest;
     const bool was_call = call_->committed();
-    if (call_->close(rest)) {
+    if (call_->close(rest) && (was_call || may_call(call_->name()))) {
       if (!was_call) begin_call(call_->name());
       out.arguments(rest);
       return leave_call();
     }
+    if (!was_call) call_.reset();
     give_up({});
     was_call ? out.boundary() : out.content(mark);
+  }
+
+  /// The output ends within a call: whether that needs nothing more.
+  bool finish_call(output_end how) {
+    if (!may_call(call_->name())) return false;
+    std::string rest;
+    const bool was_call = call_->committed();
+    const bool whole = how == output_end::whole && call_->finish(rest);
+    const bool begun = how == output_end::cut && !was_call && call_->leave(rest);
+    if (!whole && !begun) return false;
+    if (!was_call) begin_call(call_->name());
+    out.arguments(rest);
+    unfinished_ = unfinished_ || begun;
+    place_ = place::content;
+    return true;
   }
 
   void begin_call(const std::string& name) {
@@ -211,44 +336,30 @@ class tagged_reader final : public output_reader {
     raw_.clear();
   }
 
-  // After a complete call: its closing mark, another call, or content.
+  void go_wrong() {
+    unfinished_ = true;
+    place_ = place::spoilt;
+  }
+  void spoil(char c) {
+    std::string fragment;
+    call_ ? call_->spoil(c, fragment) : arguments_.spoil(c, fragment);
+    out.arguments(fragment);
+  }
+
+  void wait_for_next() {
+    gap_.begin(in_list_);
+    place_ = place::between;
+  }
+
   void between(char c) {
-    if (is_space(c)) {
-      raw_ += c;
-      return;
-    }
-    const std::string_view seen = trimmed();
-    if (in_list_ && c == ']' && seen.empty()) {
-      in_list_ = false;
-      raw_.clear();
-      if (syntax_.close.empty() && syntax_.trailer.empty()) leave_call();
-    } else if (seen.empty() && ((in_list_ && c == ',') || (separates_bare() && c == ';'))) {
-      raw_ += c;
-    } else if (!in_list_ && !syntax_.trailer.empty() && syntax_.trailer.starts_with(std::string(seen) + c)) {
-      raw_ += c;
-      if (trimmed() == syntax_.trailer) leave_call();
-    } else if (next_begins(c, seen)) {
-      begin_body();
-      in_call(c);
-    } else {
-      give_up({&c, 1});
-    }
-  }
-  [[nodiscard]] std::string_view trimmed() const {
-    const std::size_t first = raw_.find_first_not_of(white_space);
-    if (first == std::string::npos) return {};
-    return std::string_view(raw_).substr(first, raw_.find_last_not_of(white_space) - first + 1);
-  }
-  [[nodiscard]] bool separates_bare() const noexcept { return syntax_.bare && syntax_.what == body::objects; }
-  /// Whether another call begins without a mark.
-  [[nodiscard]] bool next_begins(char c, std::string_view seen) const noexcept {
-    if (!begins_body(c)) return false;
-    if (in_list_) return seen == ",";
-    switch (syntax_.what) {
-      case body::elements: return !syntax_.elements.call_close.empty() && seen.empty();
-      case body::python: return seen.empty();
-      default: return separates_bare();
-    }
+    const auto v = gap_.push(c);
+    if (v == call_gap::verdict::more) return;
+    in_list_ = gap_.in_list();
+    if (v == call_gap::verdict::end) return leave_call();
+    if (v == call_gap::verdict::text) return give_up({&c, 1});
+    raw_ = gap_.text();
+    begin_body();
+    in_call(c);
   }
 
   void leave_call() {
@@ -272,7 +383,7 @@ class tagged_reader final : public output_reader {
     if (c == '[' && !in_list_) {
       raw_ += c;
       in_list_ = true;
-    } else if (c == '{' && (in_list_ || syntax_.what == body::objects)) {
+    } else if (c == '{' && (in_list_ || lenient_ || syntax_.what == body::objects)) {
       begin_body();
       in_call(c);
     } else if (!in_list_ && syntax_.what == body::lead_name && is_name(c)) {
@@ -298,6 +409,7 @@ class tagged_reader final : public output_reader {
   void after_name(std::string_view mark) {
     raw_ += mark;
     arguments_ = {};
+    call_.reset();
     place_ = mark == "[CALL_ID]" ? place::call_id : place::arguments;
   }
 
@@ -305,64 +417,81 @@ class tagged_reader final : public output_reader {
     std::string fragment;
     const bool was_call = arguments_.started();
     const auto v = arguments_.push(c, fragment);
-    if (v == argument_stream::verdict::wrong || v == argument_stream::verdict::outside)
-      return give_up({&c, 1});
+    if (v == argument_stream::verdict::wrong || v == argument_stream::verdict::outside) {
+      if (!was_call) return give_up({&c, 1});
+      go_wrong();
+      return spoil(c);
+    }
     if (!arguments_.started()) {
       raw_ += c;
       if (raw_.size() > raw_max) give_up({});
       return;
     }
+    if (!was_call && !may_call(name_)) {
+      arguments_ = {};
+      return give_up({&c, 1});
+    }
     if (!was_call) begin_call(name_);
     out.arguments(fragment);
     if (v != argument_stream::verdict::done) return;
     in_list_ = false;
-    place_ = place::between;
+    wait_for_next();
   }
 
-  // There is no (further) call here: one that was begun is completed; otherwise it is content, together with
-  // `rest`.
+  // There is no (further) call here: one that was begun stays unfinished; otherwise it is content, together
+  // with `rest`.
   void give_up(std::string_view rest) {
     const place was = std::exchange(place_, place::content);
-    const std::string raw = std::exchange(raw_, {});
-    std::string missing;
-    if (was == place::call && call_->committed()) {
-      call_->complete(missing);
-      out.arguments(missing);
-      if (!rest.empty()) out.content(call_->held() + std::string(rest));
+    const std::string raw = was == place::between ? gap_.text() : raw_;
+    raw_.clear();
+    std::string left;
+    if (was == place::call && call_ && call_->committed()) {
+      (void)call_->leave(left);
+    } else if (was == place::arguments && arguments_.started()) {
+      arguments_.leave(left);
+    } else if (was == place::spoilt) {
+      out.boundary();
       return;
-    }
-    if (was == place::arguments && arguments_.started()) {
-      arguments_.complete(missing);
-      out.arguments(missing);
-      if (!rest.empty()) out.content(arguments_.held() + std::string(rest));
-      return;
-    }
-    if (was == place::reasoning) {
+    } else if (was == place::reasoning) {
       place_ = was;
       return;
+    } else {
+      if (was != place::content) out.content(raw + std::string(rest));
+      return;
     }
-    if (was != place::content) out.content(raw + std::string(rest));
+    out.arguments(left);
+    unfinished_ = true;
   }
 
   /// The most bytes that are kept of text that may become a call.
   static constexpr std::size_t raw_max = 2U << 20U;
 
+  const output_format format_;
   const call_syntax& syntax_;
   mark_pair think_, answer_;
   std::shared_ptr<const argument_types> types_;
+  bool lenient_;
+  bool alone_;  ///< no function is called that is not offered
   place place_;
-  bool answering_ = false;  ///< between the marks of an answer
+  bool answering_ = false;     ///< between the marks of an answer
+  bool unmarked_ = false;      ///< the call has no opening mark
+  bool offered_only_ = false;  ///< it is one only if the function is offered
   bool in_list_ = false;
+  bool unfinished_ = false;  ///< a call was not ended
+  bool over_ = false;
   std::string raw_;  ///< text since the last mark or call, in case it is content
   std::string name_;
   std::unique_ptr<call_body> call_;
   argument_stream arguments_;
+  call_gap gap_;
+  std::unique_ptr<quoted_calls> quoted_;  ///< in reasoning, behind what begins a call
 };
 
 }  // namespace
 
-std::unique_ptr<output_reader> make_tagged_reader(const output_format& format, const parse_options& options) {
-  return std::make_unique<tagged_reader>(format, options);
+std::unique_ptr<output_reader> make_tagged_reader(const output_format& format, const parse_options& options,
+                                                  bool offered_only) {
+  return std::make_unique<tagged_reader>(format, options, offered_only);
 }
 
 }  // namespace orcd::engine

@@ -33,32 +33,35 @@ std::string as_string(std::string_view text) {
   return out += '"';
 }
 
-/// The JSON that a text is; completed if it was cut off. Empty if it is none.
-std::string json_of(std::string_view text, bool cut) {
-  if (text == "True" || text == "False" || text == "None")
-    return text == "True" ? "true" : text == "False" ? "false" : "null";
+bool is_python_constant(std::string_view text) noexcept {
+  return text == "True" || text == "False" || text == "None";
+}
+
+/// The JSON that a text is. Empty if it is none.
+std::string json_of(std::string_view text) {
+  if (is_python_constant(text)) return text == "True" ? "true" : text == "False" ? "false" : "null";
   json_scanner scanner;
-  json_scanner settled;
-  std::size_t taken = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto v = scanner.push(text[i]);
     if (v == json_scanner::verdict::done && i + 1 == text.size()) return std::string(text);
     if (v != json_scanner::verdict::more) return {};
-    if (!cut || !scanner.settled()) continue;
-    settled = scanner;
-    taken = i + 1;
   }
   // A number ends with what is not one.
-  if (!cut) return scanner.push(' ') == json_scanner::verdict::outside ? std::string(text) : std::string();
-  return taken == 0 ? std::string() : std::string(text.substr(0, taken)) + settled.completion();
+  return scanner.push(' ') == json_scanner::verdict::outside ? std::string(text) : std::string();
 }
 
-std::string typed(std::string_view text, const argument_type& type, bool cut) {
-  const std::string_view value = trimmed(text);
-  if (type.is_text() || value.empty()) return as_string(text);
-  std::string json = json_of(value, cut);
-  if (json.empty() || (type.kinds & kind_of_json(json.front())) == 0) return as_string(text);
-  return json;
+bool begins_json(std::string_view text) {
+  json_scanner scanner;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto v = scanner.push(text[i]);
+    if (v == json_scanner::verdict::done) return i + 1 == text.size();
+    if (v != json_scanner::verdict::more) return false;
+  }
+  return true;
+}
+
+bool allows(const argument_type& type, char first) {
+  return !type.is_text() && (type.kinds & kind_of_json(first)) != 0;
 }
 
 }  // namespace
@@ -85,11 +88,20 @@ void append_escaped(std::string& out, std::string_view text) {
 }
 
 std::string value_of_text(std::string_view text, const argument_type& type) {
-  return typed(text, type, false);
+  const std::string_view value = trimmed(text);
+  if (type.is_text() || value.empty()) return as_string(text);
+  std::string json = json_of(value);
+  if (json.empty() || !allows(type, json.front())) return as_string(text);
+  return json;
 }
 
 std::string value_of_cut_text(std::string_view text, const argument_type& type) {
-  return typed(text, type, true);
+  const std::string_view value = trimmed(text);
+  if (value.empty()) return {};
+  if (allows(type, value.front()) && begins_json(value)) return std::string(value);
+  std::string out = as_string(text);
+  out.pop_back();
+  return out;
 }
 
 }  // namespace orcd::engine

@@ -15,7 +15,8 @@ void append_escaped(std::string& out, std::string_view text);
 /// allowed, else a string that holds it.
 [[nodiscard]] std::string value_of_text(std::string_view text, const argument_type& type);
 
-/// The same of a text that was cut off: JSON that began is completed.
+/// The same of a text that was cut off: the beginning of JSON, which nothing completes. Empty if nothing
+/// came.
 [[nodiscard]] std::string value_of_cut_text(std::string_view text, const argument_type& type);
 
 }  // namespace orcd::engine

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/plain_file.hpp"
 #include "engine/gguf/bus_guard.hpp"
 #include "engine/gguf/file_watch.hpp"
 
@@ -23,28 +24,20 @@ error system_error(std::string_view name, std::string_view call, int code) {
   return open_error(name, "cannot " + std::string(call) + ": " + std::strerror(code));
 }
 
-std::string_view kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a directory";
-  if (S_ISFIFO(mode)) return "a pipe";
-  if (S_ISSOCK(mode)) return "a socket";
-  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
-  return "something else";
+result<file_descriptor> open_at(const model_location& location) {
+  if (location.where == model_location::kind::path) return open_plain_file(location.name);
+  return plain_file_of(shm_open(location.name.c_str(), O_RDONLY, 0));
 }
 
 }  // namespace
 
 result<mapped_file> mapped_file::open(const model_location& location, std::string_view name) {
   mapped_file out;
-  // O_NONBLOCK: opening a pipe must not wait for its writer; it has no effect on a regular file.
-  out.descriptor_ = location.where == model_location::kind::shared_memory
-                        ? shm_open(location.name.c_str(), O_RDONLY, 0)
-                        : ::open(location.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (out.descriptor_ < 0) return system_error(name, "open", errno);
+  auto opened = open_at(location);
+  if (!opened) return open_error(name, opened.error().message);
+  out.descriptor_ = opened->release();
   struct stat info {};
   if (fstat(out.descriptor_, &info) != 0) return system_error(name, "stat", errno);
-  if (!S_ISREG(info.st_mode)) {
-    return open_error(name, "is " + std::string(kind_of(info.st_mode)) + "; a model must be a regular file");
-  }
   if (info.st_size <= 0) return open_error(name, "is empty (0 bytes)");
   const auto size = static_cast<std::size_t>(info.st_size);
   out.stamp_ = stamp_of(out.descriptor_);

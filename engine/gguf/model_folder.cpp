@@ -47,11 +47,17 @@ result<model_location> find_model_file(const model_location& location) {
   }
   if (failed) return model_error(location.name, "cannot list the folder: " + failed.message());
   if (found == 1) return model_location{model_location::kind::path, only->string()};
+  for (const char* const adapter : {"adapter_config.json", "qmodel.lora"}) {
+    if (found == 0 && fs::exists(folder / adapter, failed)) {
+      return model_error(location.name, std::string(is_an_adapter));
+    }
+  }
   return model_error(location.name, "is a folder with " + std::to_string(found) +
                                         " models (.gguf) and no qmodel.tensors; it must have one of them");
 }
 
 result<model_image> unwrap_model(std::span<const std::byte> image, std::string_view name) {
+  if (begins_with(image, "TRLA")) return model_error(name, std::string(is_an_adapter));
   if (!begins_with(image, "TRLM")) return model_image{image};
   byte_cursor header(image, name);
   static_cast<void>(header.read<std::uint32_t>("magic"));

@@ -17,6 +17,10 @@ namespace orcd::engine {
 /// The name of a model file behind a header, in a folder that the Trillim SDK prepares.
 inline constexpr std::string_view wrapped_model_name = "qmodel.tensors";
 
+/// What messages say of a file or a folder that is a LoRA adapter where a model must be.
+inline constexpr std::string_view is_an_adapter =
+    "is a LoRA adapter, and no model; a worker takes it by --lora, beside its model";
+
 /// The model file of a folder: its qmodel.tensors, else its only .gguf (of a split model the first part).
 /// What is no path of a folder is returned as it is.
 [[nodiscard]] result<model_location> find_model_file(const model_location& location);
@@ -28,7 +32,8 @@ struct model_image {
 };
 
 /// Takes off the header of 256 bytes that begins with TRLM, where there is one (docs/pipe.md). `name` is the
-/// file's name in messages. What has another header is returned as it is.
+/// file's name in messages. An adapter (TRLA) is refused; what has another
+/// header is returned as it is.
 [[nodiscard]] result<model_image> unwrap_model(std::span<const std::byte> image, std::string_view name);
 
 /// Whether a header's architecture is that of the GGUF behind it, general.architecture.

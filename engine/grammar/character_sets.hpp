@@ -18,6 +18,9 @@ using code_set = std::vector<code_range>;
 /// The code points that are not in the set; sorted and without overlaps.
 [[nodiscard]] code_set complement(code_set set);
 
+/// The set with the other cases of its letters; sorted and without overlaps. Any thread.
+[[nodiscard]] code_set with_other_cases(code_set set);
+
 /// \d, \w and \s of ECMAScript, and what '.' does not match there.
 [[nodiscard]] const code_set& digit_codes();
 [[nodiscard]] const code_set& word_codes();

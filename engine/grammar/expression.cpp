@@ -115,13 +115,16 @@ expr bounded(expr whole) {
   return of_parts(expression::kind::bounded, {std::move(whole)});
 }
 
-expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open) {
+expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open, std::uint32_t least,
+          std::uint32_t most) {
   expression out;
   out.what = expression::kind::list;
   out.parts = std::move(parts);
   out.required = std::move(required);
   out.between = std::move(between);
   out.open = open;
+  out.least = least;
+  out.most = most;
   return make(std::move(out));
 }
 

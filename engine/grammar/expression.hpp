@@ -31,9 +31,10 @@ struct expression {
   std::string text;         ///< literal
   byte_set bytes;           ///< bytes: one of them
   std::vector<expr> parts;  ///< sequence, choice, the one of repeat and bounded, the two of character
-  std::uint32_t least = 0;  ///< repeat: how often; in a call of the string rule: characters; boundary: 0, 1
-  std::uint32_t most = 0;   ///< the same; may be unbounded
-  rule_id rule = 0;         ///< call
+  /// repeat: how often; list: of how many parts; in a call of the string rule: characters; boundary: 0, 1
+  std::uint32_t least = 0;
+  std::uint32_t most = 0;      ///< the same; may be unbounded
+  rule_id rule = 0;            ///< call
   std::vector<bool> required;  ///< list: for each part
   expr between;                ///< list: the separator
   bool open = false;           ///< list: the last part may come any number of times
@@ -57,8 +58,10 @@ struct expression {
 [[nodiscard]] expr boundary(bool there);
 /// What may have boundaries: made of characters, boundaries, sequences, choices and repetitions alone.
 [[nodiscard]] expr bounded(expr whole);
-/// The parts in this order with `between` between them; those not required may be left out.
-[[nodiscard]] expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open = false);
+/// The parts in this order with `between` between them; those not required may be left out. An open last part
+/// counts once towards `least`, and each time towards `most`.
+[[nodiscard]] expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open = false,
+                        std::uint32_t least = 0, std::uint32_t most = unbounded);
 [[nodiscard]] expr call(rule_id rule);
 /// A call of the string rule with bounds on the length, in characters.
 [[nodiscard]] expr counted_call(rule_id rule, std::uint32_t least, std::uint32_t most);

@@ -3,16 +3,11 @@
 // llama.cpp.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
 #include "engine/grammar/program_builder.hpp"
 
 namespace orcd::engine::grammar {
-
-inline constexpr std::size_t gbnf_bytes_max = 64U << 10U;
-inline constexpr std::uint32_t gbnf_depth_max = 64;
-inline constexpr std::uint32_t gbnf_repeats_max = 2'000;
 
 /// Defines the rules of the grammar `text`; returns `root`.
 [[nodiscard]] rule_id define_gbnf(program_builder& builder, std::string_view text);

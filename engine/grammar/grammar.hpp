@@ -1,6 +1,6 @@
 // Constrains an output to a grammar, token by token: for response_format, tool_choice, guided_* and grammar.
 //
-// compile_*() turns a schema, regular expression, choice or GBNF grammar into automata (an immutable
+// compile_*() turns a schema, regular expression, choice or grammar into automata (an immutable
 // `program`, any thread, off the gpu thread); `token_table` is a vocabulary prepared once per model;
 // make_matcher() joins both into the token_constraint of one job.
 //
@@ -12,30 +12,39 @@
 //   allows any value.
 // - White space: after '{', '[', ',' and ':' and before '}' and ']' nothing, one blank, or a line end with
 //   at most 64 blanks or 16 tabs. None around the whole.
-// - uniqueItems is served for items of one enum of at most 8 values; multipleOf for whole numbers up to
-// 1,000,
-//   as integers; nullable beside type; lists in `items` with additionalItems as prefixItems and items.
+// - uniqueItems is served where items have finitely many values: up to 8 in any order, more in that of the
+// schema.
+//   contains with its bounds: an item counts where it must and is valid; with maxContains each item is
+//   counted, so that `contains` must be one that can be negated.
+// - multipleOf: of integers whole numbers up to 1,000, to which fractions are reduced; else up to 1,000 units
+// of its
+//   last decimal place, of which the numbers have no more, and 15 digits in all.
+// - nullable beside type; lists in `items` with additionalItems as prefixItems and items; dependencies;
+// exclusive
+//   bounds that are true or false.
 // - patternProperties, up to 8, also beside properties and additionalProperties, which counts as false if it
 // is
-//   absent; a name that is not declared matches one pattern only. propertyNames, minProperties 0 or 1 and
-//   maxProperties without properties; beside them only such counts as they keep anyway.
+//   absent; a name that is not declared matches one pattern only. propertyNames without properties.
+//   minProperties counts further members, whose names may repeat, as one.
 // - Numbers have at most 16 digits before and after the point, integers 18. Bounds are exact: decimals of at
 //   most 15 digits or integers of 18; beside an exclusive one numbers have 15 digits in all, so that none
 //   rounds to it. Strings are well-formed UTF-8, \u surrogates come in pairs.
 // - enum and const are spelled in one way each, and may stand beside what their values can be tried on.
-// Nesting
-//   deeper than depth_max calls is not begun.
+//   Nesting deeper than depth_max calls is not begun.
 // - not, if/then/else, dependentRequired, dependentSchemas and oneOf become alternatives: what is not valid
 // under
 //   a schema is taken apart by its keywords (schema/negation.hpp says which). Each of them multiplies what is
 //   to be compiled, within the budget. not alone: of types, values, bounds, lengths, patterns, multiples,
-//   required and properties; not of patternProperties, propertyNames, uniqueItems and oneOf.
+//   required, properties and contains; not of patternProperties, propertyNames, uniqueItems and oneOf.
 // - anyOf always; alternatives under which nothing is valid are left out.
-// - allOf, and keywords beside $ref, anyOf and oneOf, are merged where one form exists.
-// - unevaluatedProperties and unevaluatedItems only where no other schema beside them evaluates.
-// - pattern: the subset in regex.hpp, also beside lengths and further patterns; format: formats.hpp; others
-// are
-//   annotations and are listed by ignored_annotations().
+// - allOf, and keywords beside $ref, anyOf and oneOf, are merged where one form exists. $ref leads into the
+//   document: by a pointer, an $anchor or the $id of a part (schema/document.hpp).
+// - unevaluatedProperties and unevaluatedItems: beside $ref, allOf, anyOf, and oneOf whose alternatives
+// exclude each
+//   other; what an alternative does not evaluate is taken for unevaluated, whatever others would say.
+// - pattern: the subset in regex.hpp, also beside lengths and further patterns; format: formats.hpp.
+// - Other formats, and keywords that JSON Schema does not know, are annotations and are listed by
+//   ignored_annotations().
 // Anything else is refused: invalid_request whose message begins with the path of the offending part, a
 // JSON pointer after '#'. Source: JSON Schema 2020-12; OpenAI structured outputs.
 //
@@ -48,8 +57,18 @@
 // itself before it has matched a byte; comments. A rule ends with its line, but inside a group and after '|'
 // and "::=" it goes on. Repeating what may be empty is served: it matches what it says. Nesting deeper than
 // depth_max calls is not begun; what a rule calls last does not count. Refused are references to tokens
-// (<[id]>), a rule that is defined twice, and Lark's form. A message begins with line:column, in bytes from
-// 1:1, as in "3:14: ...".
+// (<[id]>) and a rule that is defined twice. A message begins with line:column, in bytes from 1:1, as in
+// "3:14: ...".
+//
+// Lark's form is that of a grammar whose first definition has ':' and not "::=": the rule `start` or, without
+// it, the first; terminals, whose names have no small letters and which call no rule and not each other in a
+// circle; alternatives, groups, [optional], ? * + ~n ~n..m {n,m}; strings with the escapes \n \r \t \f \\ \"
+// \' \/ \xHH \uHHHH (surrogates in pairs) and \UHHHHHHHH, "x"i, ranges, regular expressions with the flags i
+// and s; %ignore, behind each terminal that a rule has; %import of `common`; %json in a rule. Priorities,
+// aliases, the prefixes ! ? and _, and llguidance's captures say nothing of the text. The alternatives of a
+// rule may begin with the rule itself, other recursion as in GBNF. What is taken is any text that the grammar
+// describes, whatever a lexer would prefer. Limits and messages are those of GBNF. Refused by name are
+// templates, references to tokens, other directives, libraries and attributes.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -90,9 +109,9 @@ struct schema_options {
 
 /// A grammar of plain text in any of the forms that are served.
 struct text_grammar {
-  enum class kind { regex, choice, gbnf };
-  kind what = kind::gbnf;
-  std::string text;                  ///< regex, gbnf
+  enum class kind { regex, choice, grammar };
+  kind what = kind::grammar;
+  std::string text;                  ///< regex, grammar
   std::vector<std::string> choices;  ///< choice
 };
 [[nodiscard]] result<std::shared_ptr<const program>> compile_text(const text_grammar& grammar,
@@ -108,9 +127,9 @@ inline constexpr std::size_t choice_bytes_max = 64U << 10U;
 [[nodiscard]] result<std::shared_ptr<const program>> compile_choice(
     std::span<const std::string> choices, const std::string& param = "guided_choice");
 
-/// Text that the rule `root` of a GBNF grammar matches.
-[[nodiscard]] result<std::shared_ptr<const program>> compile_gbnf(std::string_view text,
-                                                                  const std::string& param = "grammar");
+/// Text that a grammar describes, in GBNF or in Lark's form.
+[[nodiscard]] result<std::shared_ptr<const program>> compile_grammar(std::string_view text,
+                                                                     const std::string& param = "grammar");
 
 /// Any JSON object (response_format json_object).
 [[nodiscard]] std::shared_ptr<const program> json_object_grammar();

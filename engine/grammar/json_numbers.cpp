@@ -231,6 +231,28 @@ std::optional<number_bound> decimal(double value, bool exclusive) {
   return out;
 }
 
+std::int64_t power_of_ten(std::uint32_t places) noexcept {
+  std::int64_t out = 1;
+  for (; places > 0; --places) out *= 10;
+  return out;
+}
+
+std::optional<scaled_number> scaled(const boost::json::value& number) {
+  if (number.is_int64()) {
+    const std::int64_t value = number.get_int64();
+    if (magnitude(value) > static_cast<std::uint64_t>(integer_most)) return std::nullopt;
+    return scaled_number{value, 0};
+  }
+  if (!number.is_double()) return std::nullopt;
+  const auto digits = decimal(number.get_double(), false);
+  if (!digits) return std::nullopt;
+  scaled_number out{static_cast<std::int64_t>(digits->whole),
+                    static_cast<std::uint32_t>(digits->fraction.size())};
+  for (const char c : digits->fraction) out.units = out.units * 10 + (c - '0');
+  if (digits->negative) out.units = -out.units;
+  return out;
+}
+
 expr number_between(const std::optional<number_bound>& low, const std::optional<number_bound>& high) {
   const number_bound zero, most{false, integer_most, {}, false};
   const number_bound above_zero{false, 0, {}, true};

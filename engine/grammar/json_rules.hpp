@@ -42,6 +42,16 @@ struct number_bound {
 [[nodiscard]] std::optional<number_bound> whole_number(std::int64_t value, bool exclusive);
 /// Nothing where the value has more digits, or is above 18 digits.
 [[nodiscard]] std::optional<number_bound> decimal(double value, bool exclusive);
+/// A number of at most 18 digits as a whole number of units of its last decimal place.
+struct scaled_number {
+  std::int64_t units = 0;
+  std::uint32_t places = 0;
+};
+/// Nothing where the value has more digits, a fraction more than 15.
+[[nodiscard]] std::optional<scaled_number> scaled(const boost::json::value& number);
+/// 10^places, for at most 18 places.
+[[nodiscard]] std::int64_t power_of_ten(std::uint32_t places) noexcept;
+
 /// Numbers without exponent between the bounds; null where there is none.
 [[nodiscard]] expr number_between(const std::optional<number_bound>& low,
                                   const std::optional<number_bound>& high);

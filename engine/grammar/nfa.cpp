@@ -1,5 +1,7 @@
 #include "engine/grammar/nfa.hpp"
 
+#include <algorithm>
+
 #include "engine/base/ensure.hpp"
 
 namespace orcd::engine::grammar {
@@ -96,6 +98,7 @@ node_id nfa::emit_repeat(const expression& e, node_id from) {
 // Part i begins at begins[i] or, if it is not required, is skipped from there to begins[i + 1]. After a part,
 // a separator leads to where the next one begins.
 node_id nfa::emit_list(const expression& e, node_id from) {
+  if (e.least > 0 || e.most != unbounded) return emit_counted_list(e, from);
   const node_id end = add();
   const std::size_t count = e.parts.size();
   counted_vector<node_id> begins;
@@ -114,6 +117,55 @@ node_id nfa::emit_list(const expression& e, node_id from) {
   }
   if (count > 0) add_free(from, begins.front());
   if (may_end) add_free(from, end);
+  return end;
+}
+
+// Up to `most` more of the open last part.
+void nfa::emit_further(const expression& e, node_id from, std::uint32_t most, node_id end) {
+  if (most == unbounded) {
+    const node_id loop = add();
+    add_free(from, loop);
+    const node_id after = emit(*e.parts.back(), emit(*e.between, loop));
+    add_free(after, loop);
+    add_free(after, end);
+    return;
+  }
+  for (; most > 0; --most) {
+    from = emit(*e.parts.back(), emit(*e.between, from));
+    add_free(from, end);
+  }
+}
+
+// As emit_list, with a beginning of each part for each number of parts before it. Numbers above the bound
+// that matters are one.
+node_id nfa::emit_counted_list(const expression& e, node_id from) {
+  const node_id end = add();
+  const auto count = static_cast<std::uint32_t>(e.parts.size());
+  const bool bounded_above = e.most != unbounded;
+  const std::uint32_t top = bounded_above ? e.most : e.least;
+  const std::uint32_t levels = top + 1;
+  counted_vector<node_id> begins;
+  for (std::uint64_t i = 0; i < std::uint64_t{count} * levels; ++i) begins.push_back(add());
+  const auto begin = [&](std::uint32_t part, std::uint32_t before) { return begins[part * levels + before]; };
+  bool may_end = true;  // none of the parts after part i is required
+  for (std::uint32_t i = count; i-- > 0;) {
+    const bool last = i + 1 == count;
+    for (std::uint32_t before = 0; before <= std::min(i, top); ++before) {
+      const node_id start = begin(i, before);
+      if (!e.required[i] && !last) add_free(start, begin(i + 1, before));
+      if (bounded_above && before == top) continue;
+      const std::uint32_t then = std::min(before + 1, top);
+      const bool enough = before + 1 >= e.least;
+      if (last && e.open && !enough) continue;  // it counts once
+      const node_id after = emit(*e.parts[i], start);
+      if (may_end && enough) add_free(after, end);
+      if (!last) add_free(emit(*e.between, after), begin(i + 1, then));
+      if (last && e.open) emit_further(e, after, bounded_above ? e.most - then : unbounded, end);
+    }
+    may_end = may_end && !e.required[i];
+  }
+  if (count > 0) add_free(from, begin(0, 0));
+  if (may_end && e.least == 0) add_free(from, end);
   return end;
 }
 

@@ -66,6 +66,8 @@ class nfa {
   [[nodiscard]] node_id emit_choice(const expression& e, node_id from);
   [[nodiscard]] node_id emit_repeat(const expression& e, node_id from);
   [[nodiscard]] node_id emit_list(const expression& e, node_id from);
+  [[nodiscard]] node_id emit_counted_list(const expression& e, node_id from);
+  void emit_further(const expression& e, node_id from, std::uint32_t most, node_id end);
   [[nodiscard]] node_id emit_call(const expression& e, node_id from);
 
   /// A place in a text with boundaries, by whether a letter of a word is before it (2) and after it (1). What

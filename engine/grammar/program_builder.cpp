@@ -87,39 +87,73 @@ class product {
   automaton out_;
 };
 
-/// Of decimal integers that an automaton takes, those whose remainder is kept: pairs of a state and the
-/// remainder of the digits so far, without their sign.
-automaton divisible(const std::vector<state>& of, std::uint32_t step,
-                    const std::function<bool(std::uint32_t)>& keeps, std::uint32_t states_max,
-                    const std::string& where) {
-  std::map<std::uint64_t, state_id, std::less<>, counted_allocator<std::pair<const std::uint64_t, state_id>>>
-      ids;
-  counted_vector<std::uint64_t> open{0};
-  ids.emplace(0, 0);
-  automaton out;
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    if (open.size() > states_max) throw grammar_failure{where, "the schema is too large: too many states"};
-    const auto from = static_cast<state_id>(open[i] / step);
-    const auto remainder = static_cast<std::uint32_t>(open[i] % step);
-    state made;
-    made.accepting = of[from].accepting && keeps(remainder);
-    for (const byte_edge& edge : of[from].bytes) {
-      for (unsigned byte = edge.first; byte <= edge.last; ++byte) {
-        compile_budget::work(4);
-        const std::uint32_t next = byte == '-' ? remainder : (remainder * 10 + (byte - '0')) % step;
-        const std::uint64_t key = std::uint64_t{edge.to} * step + next;
-        const auto [it, is_new] = ids.try_emplace(key, static_cast<state_id>(open.size()));
-        if (is_new) open.push_back(key);
-        made.bytes.push_back(
-            {static_cast<unsigned char>(byte), static_cast<unsigned char>(byte), it->second});
-      }
+/// Of decimals that an automaton takes, those whose remainder is kept: states of it, with the remainder of
+/// the digits so far, without their sign, and the number of those behind the point.
+class multiples {
+ public:
+  multiples(const std::vector<state>& of, std::uint32_t step, std::uint32_t places)
+      : of_(of), step_(step), places_(places) {}
+
+  automaton run(const std::function<bool(std::uint32_t)>& keeps, std::uint32_t states_max,
+                const std::string& where) {
+    (void)id_of({0, 0, 0});
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      if (open_.size() > states_max) throw grammar_failure{where, "the schema is too large: too many states"};
+      const place from = open_[i];
+      state made;
+      made.accepting = of_[from.at].accepting && keeps(whole_remainder(from));
+      for (const byte_edge& edge : of_[from.at].bytes) add(from, edge, made);
+      made.bytes.shrink_to_fit();
+      out_.edges.add(owned_bytes(made));
+      append_held(out_.states, std::move(made), out_.cost);
     }
-    made.bytes.shrink_to_fit();
-    out.edges.add(owned_bytes(made));
-    append_held(out.states, std::move(made), out.cost);
+    return std::move(out_);
   }
-  return out;
-}
+
+ private:
+  struct place {
+    state_id at;
+    std::uint32_t remainder;
+    std::uint32_t behind;  ///< the digits behind the point, and the point; 0 before it
+    auto operator<=>(const place&) const = default;
+  };
+
+  [[nodiscard]] std::uint32_t with_digit(std::uint32_t remainder, unsigned digit) const {
+    return static_cast<std::uint32_t>((std::uint64_t{remainder} * 10 + digit) % step_);
+  }
+  // The remainder of the digits with zeros up to the last place.
+  [[nodiscard]] std::uint32_t whole_remainder(const place& of) const {
+    std::uint32_t out = of.remainder;
+    for (std::uint32_t i = of.behind == 0 ? 0 : of.behind - 1; i < places_; ++i) out = with_digit(out, 0);
+    return out;
+  }
+
+  void add(const place& from, const byte_edge& edge, state& made) {
+    for (unsigned byte = edge.first; byte <= edge.last; ++byte) {
+      compile_budget::work(4);
+      place to{edge.to, from.remainder, from.behind};
+      if (byte == '.') {
+        to.behind = 1;
+      } else if (byte != '-') {
+        if (from.behind > places_) continue;
+        to.remainder = with_digit(from.remainder, byte - '0');
+        to.behind += from.behind == 0 ? 0 : 1;
+      }
+      made.bytes.push_back({static_cast<unsigned char>(byte), static_cast<unsigned char>(byte), id_of(to)});
+    }
+  }
+  state_id id_of(const place& of) {
+    const auto [it, is_new] = ids_.try_emplace(of, static_cast<state_id>(open_.size()));
+    if (is_new) open_.push_back(of);
+    return it->second;
+  }
+
+  const std::vector<state>& of_;
+  std::uint32_t step_, places_;
+  std::map<place, state_id, std::less<>, counted_allocator<std::pair<const place, state_id>>> ids_;
+  counted_vector<place> open_;
+  automaton out_;
+};
 
 /// The states that are reached over calls of rules that may be empty, each once.
 class empty_calls {
@@ -197,11 +231,12 @@ void program_builder::define_common(rule_id rule, const std::vector<expr>& all,
 }
 
 void program_builder::define_multiples(rule_id rule, const expr& body, std::uint32_t step,
+                                       std::uint32_t places,
                                        const std::function<bool(std::uint32_t)>& keeps) {
   const std::string& where = program_.rules[rule].where;
   const compile_budget::place here(where);
   const automaton all = make_deterministic(body, where, states_left());
-  append(rule, divisible(all.states, step, keeps, states_left(), where));
+  append(rule, multiples(all.states, step, places).run(keeps, states_left(), where));
 }
 
 bool program_builder::matches(rule_id rule, std::string_view text) const {

@@ -40,8 +40,10 @@ class program_builder {
   void define(rule_id rule, const expr& body);
   /// Defines a rule as what all of `all` match and none of `but` does; none of them may call a rule.
   void define_common(rule_id rule, const std::vector<expr>& all, const std::vector<expr>& but);
-  /// Defines a rule as the integers that `body` matches and whose remainder after division by `step` is kept.
-  void define_multiples(rule_id rule, const expr& body, std::uint32_t step,
+  /// Defines a rule as the numbers that `body` matches, of at most so many decimal places and without
+  /// exponents, whose remainder after division by `step` is kept; a step is counted in units of the last of
+  /// these places.
+  void define_multiples(rule_id rule, const expr& body, std::uint32_t step, std::uint32_t places,
                         const std::function<bool(std::uint32_t remainder)>& keeps);
   /// Whether a rule that has been defined and calls none matches the text.
   [[nodiscard]] bool matches(rule_id rule, std::string_view text) const;

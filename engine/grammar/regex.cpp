@@ -21,8 +21,13 @@ using spelling = expr (*)(char32_t first, char32_t last);
 class parser {
  public:
   /// Failures are at `where`, or at the offset in the pattern where it is null.
-  parser(std::string_view pattern, const std::string* where, spelling spell)
-      : all_(pattern), left_(pattern), where_(where), spell_(spell), bounded_(has_boundaries(pattern)) {
+  parser(std::string_view pattern, const std::string* where, spelling spell, pattern_flags flags = {})
+      : all_(pattern),
+        left_(pattern),
+        where_(where),
+        spell_(spell),
+        bounded_(has_boundaries(pattern)),
+        flags_(flags) {
     if (pattern.size() > pattern_bytes_max) {
       fail("the pattern has " + std::to_string(pattern.size()) + " bytes, the limit is " +
            std::to_string(pattern_bytes_max));
@@ -32,11 +37,13 @@ class parser {
   /// Where the pattern is searched for, anything may come before and after what is not anchored.
   expr whole(bool searched) {
     std::vector<expr> out;
+    if (!searched) leading_flags();
     const expr anything = searched ? repeat(any_of({{0, last_code}}), 0, unbounded) : literal("");
     do {
       const bool from_start = take('^');
       expr body = branch(0);
       const bool to_end = take('$');
+      if (flags_.part && (from_start || to_end)) refuse("an anchor");
       if (!left_.empty() && left_.front() != '|')
         fail("the pattern has an unmatched ')' or a '$' that is not last");
       std::vector<expr> parts;
@@ -121,6 +128,7 @@ class parser {
     while (!left_.empty() && left_.front() != '|' && left_.front() != ')' &&
            !(left_ == "$" || left_.starts_with("$|"))) {
       if (left_.starts_with("\\b") || left_.starts_with("\\B")) {
+        if (flags_.part) refuse("the end of a word");
         out.push_back(boundary(left_[1] == 'b'));
         left_.remove_prefix(2);
       } else {
@@ -136,24 +144,59 @@ class parser {
     if (c == '[') return any_of(bracket());
     if (c == '^' || c == '$') refuse("an anchor inside");
     if (c == '*' || c == '+' || c == '?' || c == '{') fail("the pattern repeats nothing");
-    if (take('.')) return any_of(complement(line_end_codes()));
-    if (take('\\')) return any_of(escape(false));
-    return any_of(one(take_code()));
+    if (take('.')) return any_of(dot());
+    if (take('\\')) return any_of(cased(escape(false)));
+    return any_of(cased(one(take_code())));
+  }
+
+  [[nodiscard]] code_set dot() const {
+    if (flags_.any_code) return {{0, last_code}};
+    return flags_.part ? complement({{'\n', '\n'}}) : complement(line_end_codes());
+  }
+  // Letters alone have cases: what escapes and properties name stays.
+  [[nodiscard]] code_set cased(code_set set) const {
+    return set.size() == 1 && set.front().first == set.front().last ? cased(set.front()) : set;
+  }
+  [[nodiscard]] code_set cased(code_range range) const {
+    return flags_.any_case ? with_other_cases({range}) : code_set{range};
+  }
+
+  // Flags as in (?is-m: or (?is), after the question mark; whether there were any.
+  bool take_flags(char end) {
+    const std::size_t size = std::min(left_.find_first_not_of("ims-"), left_.size());
+    if (size == 0 || size == left_.size() || left_[size] != end) return false;
+    bool on = true;
+    for (const char c : left_.substr(0, size)) {
+      if (c == 'm') refuse("the flag m");
+      if (c == '-') on = false;
+      if (c == 'i') flags_.any_case = on;
+      if (c == 's') flags_.any_code = on;
+    }
+    left_.remove_prefix(size + 1);
+    return true;
+  }
+  void leading_flags() {
+    const std::string_view before = left_;
+    if (take('(') && take('?') && take_flags(')')) return;
+    left_ = before;
   }
 
   expr group(std::uint32_t depth) {
     (void)take('(');
+    const pattern_flags outside = flags_;
     if (take('?')) {
+      if (left_.starts_with("P<")) (void)take('P');
       if (take('<')) {
         if (left_.starts_with("=") || left_.starts_with("!")) refuse("a look-behind");
         const std::size_t end = left_.find('>');
         if (end == std::string_view::npos) fail("the pattern has a group without '>'");
         left_.remove_prefix(end + 1);
-      } else if (!take(':')) {
+      } else if (!take(':') && !take_flags(':')) {
         refuse("a look-ahead or an inline flag");
       }
     }
     expr out = alternatives(depth + 1);
+    flags_ = outside;
     if (!take(')')) fail("the pattern has an unmatched '('");
     return out;
   }
@@ -267,15 +310,16 @@ class parser {
         if (to.size() != 1 || to.front().first != to.front().last || to.front().first < from.front().first) {
           fail("the pattern has a malformed range");
         }
-        out.push_back({from.front().first, to.front().first});
+        add(out, cased(code_range{from.front().first, to.front().first}));
       } else {
-        out.insert(out.end(), from.begin(), from.end());
+        add(out, cased(from));
       }
     }
     // Both ways give a sorted set without overlaps.
     out = complement(std::move(out));
     return negated ? out : complement(std::move(out));
   }
+  static void add(code_set& to, const code_set& more) { to.insert(to.end(), more.begin(), more.end()); }
   code_set class_item() {
     if (take('\\')) return escape(true);
     return one(take_code());
@@ -285,6 +329,7 @@ class parser {
   const std::string* where_;
   spelling spell_;
   bool bounded_;
+  pattern_flags flags_;
   std::map<code_set, expr> classes_;
 };
 
@@ -298,8 +343,8 @@ expr value_matching(std::string_view pattern, const std::string& where) {
   return parser(pattern, &where, code_points).whole(true);
 }
 
-expr text_matching(std::string_view pattern) {
-  return parser(pattern, nullptr, code_points).whole(false);
+expr text_matching(std::string_view pattern, pattern_flags flags) {
+  return parser(pattern, nullptr, code_points, flags).whole(false);
 }
 
 }  // namespace orcd::engine::grammar

@@ -40,18 +40,19 @@ const char* noun_of(const text_grammar& grammar) noexcept {
   switch (grammar.what) {
     case text_grammar::kind::regex: return "regular expression";
     case text_grammar::kind::choice: return "choice";
-    case text_grammar::kind::gbnf: break;
+    case text_grammar::kind::grammar: break;
   }
   return "grammar";
 }
 
-rule_id define_text(program_builder& builder, const text_grammar& grammar) {
+rule_id define_text(program_builder& builder, const text_grammar& grammar, inner_schema inner) {
   switch (grammar.what) {
     case text_grammar::kind::regex: return define_regex(builder, grammar.text);
     case text_grammar::kind::choice: return define_choice(builder, grammar.choices);
-    case text_grammar::kind::gbnf: break;
+    case text_grammar::kind::grammar: break;
   }
-  return define_gbnf(builder, grammar.text);
+  return is_lark(grammar.text) ? define_lark(builder, grammar.text, inner)
+                               : define_gbnf(builder, grammar.text);
 }
 
 }  // namespace orcd::engine::grammar

@@ -1,5 +1,5 @@
-// A model's chat template: the Jinja text that turns messages into a prompt, compiled once and rendered per
-// request.
+// A model's chat template: the Jinja text that turns messages into a prompt, compiled once and
+// rendered per request.
 //
 // Renders byte for byte what transformers' apply_chat_template does: an immutable sandbox with trim_blocks,
 // lstrip_blocks and loop controls, the functions raise_exception and strftime_now, and tojson without HTML

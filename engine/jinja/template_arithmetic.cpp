@@ -116,7 +116,7 @@ value joined_lists(context& c, const value& a, const value& b) {
   const auto second = b.list->items;
   const auto items = c.values(first.size() + second.size());
   std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), items.begin()));
-  return make_value(c.memory.make<list_data>(items, a.list->form));
+  return make_value(c.memory.make<list_data>(items, a.list->form, is_form(a, list_form::list)));
 }
 
 /// Repeats the first `size` items of `to`, which are set, through all of it.
@@ -146,7 +146,7 @@ value repeated(context& c, const value& what, std::int64_t times) {
   const auto items = c.values(size * n);
   if (n > 0) std::copy_n(what.list->items.begin(), size, items.begin());
   repeat_in_place(items, size);
-  return make_value(c.memory.make<list_data>(items, what.list->form));
+  return make_value(c.memory.make<list_data>(items, what.list->form, is_form(what, list_form::list)));
 }
 
 bool is_repeatable(const value& v) {

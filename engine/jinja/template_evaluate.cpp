@@ -81,7 +81,8 @@ value interpreter::evaluate_items(const expression& e) {
   auto* to = static_cast<value*>(c_.memory.allocate(e.items.size() * sizeof(value)));
   for (std::size_t i = 0; i < e.items.size(); ++i) new (to + i) value(evaluate(*e.items[i]));
   const list_form form = e.kind == expression_kind::tuple ? list_form::tuple : list_form::list;
-  return make_value(c_.memory.make<list_data>(std::span<const value>(to, e.items.size()), form));
+  const std::span<const value> items(to, e.items.size());
+  return make_value(c_.memory.make<list_data>(items, form, form == list_form::list));
 }
 
 value interpreter::evaluate_dict(const expression& e) {

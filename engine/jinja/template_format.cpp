@@ -122,6 +122,16 @@ void json_text(context& c, text_builder& out, std::string_view text, bool ascii)
   out += '"';
 }
 
+bool is_spelled(const value& v) noexcept {
+  const bool number = v.is(value_kind::integer) || v.is(value_kind::large) || v.is(value_kind::real);
+  return number && v.spelling != nullptr;
+}
+
+void append_spelling(context& c, text_builder& out, std::string_view digits) {
+  c.charge_growth(out, digits.size());
+  out += digits;
+}
+
 /// Writes one value and its members, at `level` of indentation.
 class json_writer {
  public:
@@ -134,14 +144,19 @@ class json_writer {
     switch (v.kind) {
       case value_kind::none: out_ += "null"; break;
       case value_kind::boolean: out_.add_own(v.integer != 0 ? "true" : "false"); break;
-      case value_kind::real: real(v.real); break;
+      case value_kind::real: real(v); break;
       case value_kind::string: json_text(c_, out_, v.view(), style_.ascii); break;
       case value_kind::integer:
       case value_kind::large: append_text(c_, out_, v); break;
-      case value_kind::dict: object(v.dict->entries); break;
+      case value_kind::dict:
+        if (!spelled(v.dict->spelling)) object(v.dict->entries);
+        break;
       case value_kind::list:
-        if (v.list->form == list_form::list || v.list->form == list_form::tuple) {
-          array(v.list->items);
+        if (spelled(v.list->spelling)) break;
+        // What a filter gives is written as the list that it would be: Python refuses it, and templates that
+        // were published for llama.cpp need it.
+        if (is_indexed(v) || is_form(v, list_form::generator)) {
+          array(iterate(c_, v));
           break;
         }
         [[fallthrough]];
@@ -152,9 +167,20 @@ class json_writer {
   }
 
  private:
-  void real(double d) {
+  /// Writes what was read from text as it was, where nothing else is asked for.
+  bool spelled(std::string_view text) {
+    const bool usual = !style_.ascii && !style_.pretty && !style_.sorted && style_.between == ", " &&
+                       style_.after_key == ": ";
+    if (text.empty() || !usual) return false;
+    c_.charge_growth(out_, text.size());
+    out_ += text;
+    return true;
+  }
+
+  void real(const value& v) {
+    const double d = v.real;
+    if (std::isfinite(d)) return append_text(c_, out_, v);
     c_.charge(cost::short_real);
-    if (std::isfinite(d)) return append_real(out_, d);
     out_.add_own(std::isnan(d) ? "NaN" : d < 0 ? "-Infinity" : "Infinity");
   }
 
@@ -264,6 +290,7 @@ void append_real(text_builder& out, double real) {
 void append_text(context& c, text_builder& out, const value& v) {
   c.charge(cost::value);
   c.charge_growth(out, v.is(value_kind::string) ? v.size : 8);
+  if (is_spelled(v)) return append_spelling(c, out, *v.spelling);
   switch (v.kind) {
     case value_kind::undefined: break;
     case value_kind::none: out += "None"; break;

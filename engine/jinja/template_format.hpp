@@ -1,5 +1,5 @@
-// Values as text: Python's str() and repr(), and json.dumps as transformers calls it. All functions charge
-// what they write and throw template_failure.
+// Values as text: Python's str() and repr(), and json.dumps as transformers calls it; and a value of JSON
+// text that a model has written. All functions charge what they do and throw template_failure.
 #pragma once
 
 #include <string>
@@ -27,5 +27,12 @@ struct json_style {
   bool sorted = false;
 };
 void append_json(context& c, text_builder& out, const value& v, const json_style& style);
+
+/// Arguments of a past call as a client has sent them (sent_arguments): an object whose parts remember their
+/// spelling, so that a prompt says again what the model said. The text may have been cut anywhere: the object
+/// has what came before, and is written as the text as far as it goes. One that is no beginning of a JSON
+/// object becomes the only member, "arguments", of an object that is written as the text all the same. The
+/// text must outlive the rendering.
+[[nodiscard]] value read_sent(context& c, std::string_view text);
 
 }  // namespace orcd::engine::jinja

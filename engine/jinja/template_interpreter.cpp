@@ -80,12 +80,21 @@ value interpreter::from_json(const json::value& from, bool own) {
     }
     case json::kind::object: break;
   }
+  return object_from_json(from.get_object(), own);
+}
+
+value interpreter::object_from_json(const json::object& from, bool own) {
+  const json::value* const sent = own ? nullptr : from.if_contains(sent_arguments);
+  const bool spelled = sent != nullptr && sent->is_string();
   std::vector<dict_entry> entries;
-  for (const auto& entry : from.get_object()) {
+  for (const auto& entry : from) {
     const std::string_view key = entry.key();
+    if (spelled && key == sent_arguments) continue;
     const bool role = !own && key == "role";
-    entries.push_back(
-        {make_string(key), role ? role_from_json(entry.value()) : from_json(entry.value(), own)});
+    const value item = spelled && key == "arguments" ? read_sent(c_, sent->get_string())
+                       : role                        ? role_from_json(entry.value())
+                                                     : from_json(entry.value(), own);
+    entries.push_back({make_string(key), item});
   }
   return c_.dict(entries);
 }

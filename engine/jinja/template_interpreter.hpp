@@ -50,6 +50,7 @@ class interpreter {
 
   void set_globals(const boost::json::object& variables, const boost::json::object& more);
   value from_json(const boost::json::value& from, bool own);
+  value object_from_json(const boost::json::object& from, bool own);
   value role_from_json(const boost::json::value& from);
   void charge_output(std::size_t bytes);
   void write(std::string_view text);

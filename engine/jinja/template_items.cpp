@@ -227,13 +227,13 @@ value slice(context& c, const value& object, const value& start, const value& st
   const slice_range range = range_of(start, stop, step, items.size());
   if (range.step == 1) {  // lists do not change, so that a part can share their items
     const auto part = items.subspan(static_cast<std::size_t>(range.start), range.count);
-    return make_value(c.memory.make<list_data>(part, object.list->form));
+    return make_value(c.memory.make<list_data>(part, object.list->form, is_form(object, list_form::list)));
   }
   const auto out = c.values(range.count);
   for (std::size_t i = 0; i < range.count; ++i) {
     out[i] = items[static_cast<std::size_t>(range.start + static_cast<std::int64_t>(i) * range.step)];
   }
-  return make_value(c.memory.make<list_data>(out, object.list->form));
+  return make_value(c.memory.make<list_data>(out, object.list->form, is_form(object, list_form::list)));
 }
 
 void put(context& c, std::vector<dict_entry>& entries, const value& key, const value& item) {

@@ -1,9 +1,11 @@
-// The limits on compiling and rendering one chat template. A template comes with a model file or, where that
-// is allowed, with a request: neither is trusted. Exceeding a limit is an error that names it.
+// What callers of a chat template and its interpreter have to agree on: the limits on compiling and rendering
+// one, and how it is given text of a model. A template comes with a model file or, where that is allowed,
+// with a request: neither is trusted. Exceeding a limit is an error that names it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace orcd::engine {
 
@@ -19,5 +21,9 @@ struct template_limits {
   std::uint32_t depth = 600;    ///< nested evaluation, macro calls and values
   std::uint32_t nesting = 120;  ///< nested brackets and blocks in the source
 };
+
+/// A member beside the `arguments` of a call: their JSON text, which may have been cut. A template sees the
+/// object that it is, in the spelling of this text, and not this member.
+inline constexpr std::string_view sent_arguments = "orcd_sent_arguments";
 
 }  // namespace orcd::engine

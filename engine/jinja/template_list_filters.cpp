@@ -29,7 +29,7 @@ value filter_last(context& c, const value& self, const arguments&) {
 
 value filter_list(context& c, const value& self, const arguments&) {
   const auto items = iterate(c, self);
-  return make_value(c.memory.make<list_data>(items));
+  return make_value(c.memory.make<list_data>(items, list_form::list, true));
 }
 
 value filter_join(context& c, const value& self, const arguments& a) {

@@ -130,6 +130,28 @@ value refuse_change(context& c, const value& self, const arguments&) {
   c.fail("a template may not change " + std::string(kind_name(self)));
 }
 
+/// The memory grows by doubling, so that many appends cost what the list does. Whoever goes through the list
+/// meanwhile has its items of before.
+value list_append(context& c, const value& self, const arguments& a) {
+  const list_data& list = *self.list;
+  if (!list.own) return refuse_change(c, self, a);
+  const std::size_t count = list.items.size();
+  if (count >= list.room.size()) {  // a list that was written as a literal has none
+    constexpr std::size_t least = 4;
+    const auto more = c.values(std::max(least, 2 * count));
+    std::copy(list.items.begin(), list.items.end(), more.begin());
+    list.room = more;
+  }
+  c.charge(cost::value);
+  list.room[count] = a[0];
+  list.items = list.room.first(count + 1);
+  return make_none();
+}
+
+value list_copy(context& c, const value& self, const arguments&) {
+  return make_value(c.memory.make<list_data>(self.list->items, list_form::list, true));
+}
+
 value list_index(context& c, const value& self, const arguments& a) {
   const auto items = self.list->items;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -184,8 +206,8 @@ constexpr std::array dict_rows{
 constexpr std::array list_rows{
     row("index", list_index, "value", 1),
     row("count", list_count, "value", 1),
-    row("copy", same),
-    row("append", refuse_change, "*"),
+    row("copy", list_copy),
+    row("append", list_append, "item", 1),
     row("extend", refuse_change, "*"),
     row("insert", refuse_change, "*"),
     row("pop", refuse_change, "*"),

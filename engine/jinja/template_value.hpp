@@ -1,6 +1,8 @@
 // The values of a template's expressions, with Python's semantics; small and trivially copyable. Text, lists
 // and dicts live in an arena or in memory that outlives the rendering, and never change: the sandbox that is
-// imitated refuses append, pop and update. Only a namespace changes.
+// imitated refuses append, pop and update. Only a namespace changes, and lists that the template itself has
+// made take `append`, as published templates expect it. Numbers, lists and dicts that were read from text
+// remember how it spelled them, and are shown so: what a model has written stays what it wrote.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +53,10 @@ struct value {
     const method_data* method;
     const function_row* function;
   };
-  std::size_t size = 0;  ///< bytes of the text
+  union {
+    std::size_t size = 0;              ///< bytes of the text
+    const std::string_view* spelling;  ///< of a number, as it was written; null: as Python would
+  };
 
   [[nodiscard]] bool is(value_kind k) const noexcept { return kind == k; }
   [[nodiscard]] std::string_view view() const noexcept { return {text, size}; }
@@ -60,9 +65,12 @@ struct value {
 enum class list_form : std::uint8_t { list, tuple, keys, values, items, generator, range };
 
 struct list_data {
-  std::span<const value> items;
+  mutable std::span<const value> items;
   list_form form = list_form::list;
-  mutable bool consumed = false;  ///< a generator gives its items once
+  bool own = false;                 ///< the template made it, and may append to it
+  mutable bool consumed = false;    ///< a generator gives its items once
+  mutable std::span<value> room{};  ///< of `items`, once something was appended; else nothing
+  std::string_view spelling{};      ///< its JSON as it was written; empty: as Python would
 };
 
 struct dict_entry {
@@ -73,6 +81,7 @@ struct dict_entry {
 /// A dict's entries, in the order of insertion.
 struct dict_data {
   std::span<const dict_entry> entries;
+  std::string_view spelling{};  ///< its JSON as it was written; empty: as Python would
 };
 
 struct method_row;
@@ -102,6 +111,7 @@ struct method_data {
   value v;
   v.kind = value_kind::integer;
   v.integer = i;
+  v.spelling = nullptr;
   return v;
 }
 [[nodiscard]] inline value make_large(std::uint64_t u) noexcept {
@@ -109,12 +119,14 @@ struct method_data {
   value v;
   v.kind = value_kind::large;
   v.large = u;
+  v.spelling = nullptr;
   return v;
 }
 [[nodiscard]] inline value make_real(double d) noexcept {
   value v;
   v.kind = value_kind::real;
   v.real = d;
+  v.spelling = nullptr;
   return v;
 }
 /// A view: the bytes must outlive the rendering.

@@ -5,6 +5,7 @@
 
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/model/family.hpp"
+#include "engine/model/not_a_model.hpp"
 #include "engine/model/padding.hpp"
 #include "engine/model/rope_config.hpp"
 
@@ -169,6 +170,7 @@ void check_longrope(const model_spec& spec, problem_list& problems) {
 
 result<model> load_model(const gguf_file& file, std::uint32_t context, const rope_overrides& rope,
                          std::optional<pooling_kind> pooling, std::optional<ffn_activation> activation) {
+  if (const auto is_model = check_is_model(file); !is_model) return is_model.error();
   const auto chosen = choose_family(file);
   if (!chosen) return chosen.error();
   const family& of = **chosen;

@@ -1,40 +1,31 @@
 #include "engine/sampling/logprobs.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include "engine/base/ensure.hpp"
 #include "engine/sampling/portable_exp.hpp"
+#include "engine/sampling/portable_log.hpp"
+#include "engine/sampling/scores.hpp"
 
 namespace orcd::engine {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float weight_one = 0x1.0p40F;
-
-// ln m = 2 atanh(s) with s = (m - 1) / (m + 1). m is within a factor of sqrt 2 of 1, so that s^2 < 0.0295 and
-// the terms after the twelfth sum to less than 2^-53.
-double portable_log(double x) noexcept {
-  constexpr double ln2 = 0x1.62e42fefa39efp-1;
-  constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52U) - 1;
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  auto exponent = static_cast<std::int64_t>(bits >> 52U) - 1023;
-  double m = std::bit_cast<double>((bits & mantissa) | std::uint64_t{1023} << 52U);
-  if (m > 0x1.6a09e667f3bcdp0) {
-    m *= 0.5;
-    ++exponent;
-  }
-  const double s = (m - 1.0) / (m + 1.0);
-  const double square = s * s;
-  double sum = 0.0;
-  for (int term = 12; term >= 0; --term) sum = sum * square + 1.0 / (2 * term + 1);
-  return static_cast<double>(exponent) * ln2 + 2.0 * s * sum;
-}
+constexpr float infinity = -never;
 
 bool ranks_before(float a, token_id a_id, float b, token_id b_id) noexcept {
   return a > b || (a == b && a_id < b_id);
+}
+
+/// Insertion into a short list: most tokens fail the first comparison.
+void add_to_list(token_logprobs& out, std::uint32_t count, token_id id, float rank) {
+  auto& top = out.top;
+  if (out.listed == count && !ranks_before(rank, id, top[count - 1].logprob, top[count - 1].token)) return;
+  std::uint32_t place = out.listed < count ? out.listed++ : count - 1;
+  for (; place > 0 && ranks_before(rank, id, top[place - 1].logprob, top[place - 1].token); --place) {
+    top[place] = top[place - 1];
+  }
+  top[place] = {id, rank};
 }
 
 }  // namespace
@@ -67,22 +58,33 @@ token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::
   token_logprobs out;
   if (scale.total == 0) return out;
   out.chosen = logprob_of(scale.gap(logits[static_cast<std::size_t>(chosen)]), scale.total);
-  // Insertion into a short list: most tokens fail the first comparison.
-  auto& list = out.top;
   for (std::size_t i = 0; i < logits.size() && count > 0; ++i) {
-    const auto id = static_cast<token_id>(i);
-    const float logit = logits[i];
-    if (!(logit > -infinity)) continue;
-    if (out.listed == count && !ranks_before(logit, id, list[count - 1].logprob, list[count - 1].token))
-      continue;
-    std::uint32_t place = out.listed < count ? out.listed++ : count - 1;
-    for (; place > 0 && ranks_before(logit, id, list[place - 1].logprob, list[place - 1].token); --place) {
-      list[place] = list[place - 1];
-    }
-    list[place] = {id, logit};
+    if (logits[i] > -infinity) add_to_list(out, count, static_cast<token_id>(i), logits[i]);
   }
   for (std::uint32_t i = 0; i < out.listed; ++i) {
-    list[i].logprob = logprob_of(scale.gap(list[i].logprob), scale.total);
+    out.top[i].logprob = logprob_of(scale.gap(out.top[i].logprob), scale.total);
+  }
+  return out;
+}
+
+token_logprobs logprobs_after(std::span<const float> logits, const sampling_params& params,
+                              const sampling_workspace& work, token_id chosen, std::uint32_t count) {
+  if (!params.tells_drawn) return logprobs_of(logits, chosen, count);
+  token_logprobs out;
+  const auto weight = [&](token_id token) { return work.weights[static_cast<std::size_t>(token)]; };
+  std::uint64_t total = 0;
+  for (const token_id token : work.kept) total += weight(token);
+  if (total == 0) {  // the token was sure
+    if (count > 0) add_to_list(out, count, chosen, 0.0F);
+    return out;
+  }
+  const double log_total = portable_log(static_cast<double>(total));
+  const auto logprob = [&](token_id token) {
+    return static_cast<float>(portable_log(static_cast<double>(weight(token))) - log_total);
+  };
+  out.chosen = logprob(chosen);
+  for (const token_id token : work.kept) {
+    if (count > 0 && weight(token) > 0) add_to_list(out, count, token, logprob(token));
   }
   return out;
 }

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "engine/base/ids.hpp"
+#include "engine/sampling/sampling_params.hpp"
 
 namespace orcd::engine {
 
@@ -44,5 +45,11 @@ struct logit_scale {
 
 /// The log probabilities of `chosen` and of the `count` most likely tokens (at most top_logprobs_max).
 [[nodiscard]] token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::uint32_t count);
+
+/// The same of what choose() has just drawn `chosen` from, where that is what the parameters ask for; tokens
+/// that could not be drawn are not listed. `work` is as choose() left it.
+[[nodiscard]] token_logprobs logprobs_after(std::span<const float> logits, const sampling_params& params,
+                                            const sampling_workspace& work, token_id chosen,
+                                            std::uint32_t count);
 
 }  // namespace orcd::engine

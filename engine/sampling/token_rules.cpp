@@ -25,16 +25,21 @@ class rules_constraint final : public token_constraint {
  public:
   rules_constraint(const token_rules& rules, std::uint32_t rows, std::shared_ptr<token_constraint> inner)
       : min_tokens_(rules.min_tokens),
-        bound_for_ever_(!rules.allowed.empty() || !rules.banned.empty()),
+        bound_for_ever_(!rules.allowed.empty() || !rules.banned.empty() || !rules.banned_rows.empty()),
+        banned_rows_(std::make_shared<const std::vector<std::vector<token_id>>>(rules.banned_rows)),
         choosable_(mask_of(rows, true, rules.banned)),
         no_end_(mask_of(rows, true, rules.ends)),
         inner_(std::move(inner)) {
+    for (const auto& row : *banned_rows_) remembered_ = std::max(remembered_, row.size() - 1);
     if (rules.allowed.empty()) return;
     narrow(choosable_, mask_of(rows, false, rules.allowed));
   }
 
   token_mask mask() override {
     current_ = choosable_;
+    for (const auto& row : *banned_rows_) {
+      if (would_end(row)) forbid(row.back());
+    }
     if (inner_) narrow(current_, inner_->mask());
     if (count_ >= min_tokens_) return current_;
     words longer = current_;
@@ -46,6 +51,10 @@ class rules_constraint final : public token_constraint {
 
   bool accept(token_id token) override {
     ++count_;
+    if (remembered_ > 0) {
+      if (last_.size() == remembered_) last_.erase(last_.begin());
+      last_.push_back(token);
+    }
     return !inner_ || inner_->accept(token);
   }
 
@@ -58,7 +67,12 @@ class rules_constraint final : public token_constraint {
     if (inner_) inner_->force(most, out);
   }
   std::uint64_t work() const override { return inner_ ? inner_->work() : 0; }
-  std::string failure() const override { return inner_ ? inner_->failure() : std::string(); }
+  std::string failure() const override {
+    const std::string why = inner_ ? inner_->failure() : std::string();
+    const bool some = std::any_of(current_.begin(), current_.end(), [](auto word) { return word != 0; });
+    if (!why.empty() || some || current_.empty()) return why;
+    return "what the request allows and forbids leaves no token to choose";
+  }
   bool complete() const override { return inner_ && inner_->complete(); }
   bool decides_end() const override { return inner_ && inner_->decides_end(); }
   bool spent() const override { return !inner_ && !bound_for_ever_ && count_ >= min_tokens_; }
@@ -69,12 +83,27 @@ class rules_constraint final : public token_constraint {
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] &= i < by.size() ? by[i] : 0U;
   }
 
+  /// Whether the output ends with all of the row but its last token.
+  [[nodiscard]] bool would_end(const std::vector<token_id>& row) const {
+    const std::size_t before = row.size() - 1;
+    return before <= last_.size() &&
+           std::equal(row.begin(), row.end() - 1, last_.end() - static_cast<std::ptrdiff_t>(before));
+  }
+
+  void forbid(token_id token) {
+    const auto row = static_cast<std::uint32_t>(token);
+    if (token >= 0 && row / 32 < current_.size()) current_[row / 32] &= ~(1U << row % 32U);
+  }
+
   std::uint32_t min_tokens_;
   bool bound_for_ever_;
+  std::shared_ptr<const std::vector<std::vector<token_id>>> banned_rows_;  ///< copies have the same
   words choosable_;
   words no_end_;
   std::shared_ptr<token_constraint> inner_;
   std::uint32_t count_ = 0;
+  std::size_t remembered_ = 0;  ///< tokens that the longest row has before its last
+  std::vector<token_id> last_;  ///< that many of the output
   words current_;
 };
 

@@ -17,8 +17,12 @@ struct token_rules {
   std::vector<token_id> ends;     ///< the tokens that end an output
   std::vector<token_id> allowed;  ///< only these; empty = all
   std::vector<token_id> banned;   ///< never these
+  /// Never these tokens in a row, of the output alone; none is empty.
+  std::vector<std::vector<token_id>> banned_rows;
 
-  [[nodiscard]] bool bind() const noexcept { return min_tokens > 0 || !allowed.empty() || !banned.empty(); }
+  [[nodiscard]] bool bind() const noexcept {
+    return min_tokens > 0 || !allowed.empty() || !banned.empty() || !banned_rows.empty();
+  }
 };
 
 /// Where `inner` allows nothing but the end of the output, the output may end, however few tokens it has.

@@ -35,13 +35,13 @@ class adapter_table {
   }
   /// An error (not_ready) if it is not free.
   [[nodiscard]] result<void> check_free(std::uint32_t index) const;
-  /// The accelerator overwrites what is there, which nobody uses.
+  /// The accelerator overwrites what is there, which no job uses.
   void forget(std::uint32_t index) noexcept;
   /// The accelerator has it.
   void put(std::uint32_t index, std::string digest);
   /// No new job gets it. Unknown indices are ignored.
   void drop(std::uint32_t index) noexcept;
-  /// The next index that was dropped, that nobody uses any more, and that was not told before. Never fails.
+  /// The next index that was dropped, that no job uses any more, and that was not told before. Never fails.
   [[nodiscard]] std::optional<std::uint32_t> take_unused() noexcept;
 
   /// What the job applies, in an order that its content alone decides, so that the order in a request and the

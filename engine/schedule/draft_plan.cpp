@@ -22,7 +22,7 @@ double draft_record::likely(std::uint32_t kind) const noexcept {
   return (seen.right + tried_before * right_before[kind]) / (seen.tried + tried_before);
 }
 
-// Drafts behind a wrong one say nothing.
+// Drafts after a wrong one say nothing.
 void draft_record::note(std::uint32_t kind, std::uint32_t drafts, std::uint32_t accepted) noexcept {
   counts& seen = of_[kind];
   seen.tried = seen.tried * kept_by_note + accepted + (accepted < drafts ? 1 : 0);

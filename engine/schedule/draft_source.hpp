@@ -1,6 +1,6 @@
 // Drafts: guesses of the tokens that a sequence gets next, which one step of the accelerator checks all at
-// once. A guess costs time when it is wrong and saves time when it is right; it never changes a token. Who
-// guesses stands behind this interface, so that a model may do it one day.
+// once. A guess costs time when it is wrong and saves time when it is right; it never changes a token. The
+// source of guesses is an interface, so that a model may be one.
 #pragma once
 
 #include <cstdint>

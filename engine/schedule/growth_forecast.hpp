@@ -1,7 +1,7 @@
 // How many pages of the KV cache running jobs will still need. A job holds the pages of its tokens so far and
 // may come to need those of all that it asked for; most jobs end earlier, and give their pages back before
-// others need theirs. Whoever admits a further job leaves as many pages as the running ones are expected to
-// need at once, so that none has to be set back soon. Numbers alone, no clock. Source: the peak is that of
+// others need theirs. A further job is admitted only if it leaves as many as the running ones are expected to
+// need at once, so that none has to be preempted soon. Numbers alone, no clock. Source: the peak is that of
 // LightLLM's "past-future" scheduler (arXiv 2507.10150), the share is what SGLang calls new-token ratio.
 #pragma once
 
@@ -22,8 +22,8 @@ struct job_growth {
 
 /// Pages beyond all held ones that the jobs need at the worst moment, if each fills a position at a step
 /// until it has what it is expected to need, and gives its pages back when its steps are over. In steps,
-/// since jobs come to the ends of their pages at different ones: whoever needs a page just before another job
-/// ends needs it beside that job's. Sorts `jobs`.
+/// since jobs come to the ends of their pages at different ones: a job that needs a page just before another
+/// one ends needs it in addition to that one's. Sorts `jobs`.
 [[nodiscard]] std::uint64_t further_pages_at_peak(std::span<job_growth> jobs,
                                                   std::uint32_t page_positions) noexcept;
 

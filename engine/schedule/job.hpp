@@ -48,8 +48,8 @@ struct job_adapter {
   std::string_view field = "lora";  ///< of the request, that asks for it: for messages. Outlives the job
 };
 
-/// Told of a job's time in a slot, on the GPU thread; must not block or throw. A job that is set back has
-/// several such times.
+/// Told of a job's time in a slot, on the GPU thread; must not block or throw. A job that is preempted
+/// has several such times.
 class slot_watch {
  public:
   virtual ~slot_watch() = default;
@@ -95,9 +95,10 @@ struct job_request {
   /// followed there, bit for bit.
   std::vector<token_id> produced = {};
   std::optional<steady_time> first_token_at = {};  ///< when the first of them was made, if that is known
-  /// It may end the process: no other job is in a slot while it is. Others go first, but not for ever.
-  bool alone = false;
-  std::shared_ptr<slot_watch> watch = {};  ///< null: nobody
+  /// Suspected of having crashed an engine: no other job has a slot while it has. Jobs that come later go
+  /// first, for at most ten seconds.
+  bool suspect = false;
+  std::shared_ptr<slot_watch> watch = {};  ///< null: none
   /// Text that the output is expected to repeat, as drafts (engine/schedule/draft_source.hpp). Changes no
   /// token of the output.
   std::vector<token_id> prediction = {};
@@ -115,7 +116,7 @@ struct job_request {
   }
 };
 
-/// Whether the job can go on behind `produced`: at most max_tokens, ids below `vocab`, no pooled job and none
+/// Whether the job can go on after `produced`: at most max_tokens, ids below `vocab`, no pooled job and none
 /// that is told its prompt's tokens (`score_from`). Errors: internal, because no client chooses these tokens.
 [[nodiscard]] result<void> check_produced(const job_request& job, std::uint32_t vocab);
 

@@ -72,7 +72,7 @@ void kv_cache::adopt() {
 /// Evictions go on in the order of the process that died.
 void kv_cache::adopt_use(std::vector<std::pair<noted_page, prefix_tree::node*>> known) {
   ledger_->forget_users();
-  // Whoever uses a page uses those before it; a ledger that says otherwise is spoilt.
+  // A job that uses a page uses those before it; a ledger that says otherwise is spoilt.
   std::vector<bool> leads_to_used(geometry_.pages, false);
   for (auto at = known.rbegin(); at != known.rend(); ++at) {
     noted_page& one = at->first;
@@ -116,9 +116,9 @@ void kv_cache::open_pages() {
   closed_.clear();
 }
 
-/// While pages are closed, those that were spared are what there is.
-std::uint32_t kv_cache::spared() const noexcept {
-  return closed_.empty() ? config_.pages_spared : 0;
+/// While pages are closed, the reserved ones are what there is.
+std::uint32_t kv_cache::reserved() const noexcept {
+  return closed_.empty() ? config_.pages_reserved : 0;
 }
 
 std::uint32_t kv_cache::pages_for(std::uint32_t positions) const noexcept {
@@ -127,12 +127,12 @@ std::uint32_t kv_cache::pages_for(std::uint32_t positions) const noexcept {
 }
 
 bool kv_cache::can_hold(std::uint32_t positions) const noexcept {
-  return pages_for(positions) + config_.pages_spared <= geometry_.pages;
+  return pages_for(positions) + config_.pages_reserved <= geometry_.pages;
 }
 
-/// Whether there are fewer that no job uses, beside those that are spared.
+/// Whether there are fewer that no job uses, except for the reserved ones.
 bool kv_cache::is_short(std::uint32_t pages) const noexcept {
-  return std::uint64_t{pages} + spared() > std::uint64_t{pool_.free()} + tree_.idle();
+  return std::uint64_t{pages} + reserved() > std::uint64_t{pool_.free()} + tree_.idle();
 }
 
 void kv_cache::clear(std::span<const kv_page> pages) {
@@ -327,8 +327,8 @@ void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<con
   if (last != nullptr) pin(lease, last, wish, tokens.first(computed));
 }
 
-void kv_cache::set_back(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
-                        std::uint32_t computed) {
+void kv_cache::preempt(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
+                       std::uint32_t computed) {
   static_cast<void>(leave_in_tree(lease, wish, tokens, computed));
 }
 

@@ -29,8 +29,8 @@ struct kv_cache_config {
   std::uint32_t tokens_min = 100;    ///< shorter prefixes are neither kept nor looked for
   std::uint32_t sessions = 1;        ///< sessions whose last state is evicted after everything else
   std::uint32_t system_prompts = 4;  ///< system prompts that are evicted after everything else
-  /// Pages that jobs leave free, or in the tree, for whoever takes the cache over.
-  std::uint32_t pages_spared = 0;
+  /// Pages that jobs leave free, or in the tree, for the engine that takes the cache over.
+  std::uint32_t pages_reserved = 0;
 };
 
 struct kv_cache_counts {
@@ -116,8 +116,8 @@ class kv_cache {
               std::uint32_t computed);
   /// The same for a job that will have another lease: nothing is pinned for it, since that would keep others
   /// from the very pages that they were short of.
-  void set_back(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
-                std::uint32_t computed);
+  void preempt(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
+               std::uint32_t computed);
 
   /// A number that grows whenever pages are given back, so that a reserve() that found too few might succeed.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
@@ -132,7 +132,7 @@ class kv_cache {
   void make_room(std::uint32_t pages);
   [[nodiscard]] prefix_tree::node* leave_in_tree(kv_lease& lease, const cache_request& wish,
                                                  std::span<const token_id> tokens, std::uint32_t computed);
-  [[nodiscard]] std::uint32_t spared() const noexcept;
+  [[nodiscard]] std::uint32_t reserved() const noexcept;
   void adopt();
   void adopt_use(std::vector<std::pair<noted_page, prefix_tree::node*>> known);
   void release_awaited();

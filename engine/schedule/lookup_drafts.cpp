@@ -8,8 +8,8 @@ namespace orcd::engine {
 namespace {
 
 constexpr std::uint32_t match_min = 2;
-constexpr std::uint32_t match_max = 32;     // beyond it no match is better
-constexpr std::uint32_t places_tried = 16;  // of a bucket
+constexpr std::uint32_t match_max = 32;        // beyond it no match is better
+constexpr std::uint32_t positions_tried = 16;  // of a bucket
 constexpr std::uint32_t indexed_a_call = 8192;
 constexpr std::size_t buckets_min = 256;
 constexpr std::size_t buckets_max = 65'536;
@@ -36,24 +36,25 @@ std::uint32_t lookup_drafts::bucket_of(token_id first, token_id second) const no
 bool lookup_drafts::index(std::span<const token_id> tokens) {
   const std::size_t all = prediction_.size() + tokens.size();
   const std::size_t end = std::min(all, before_.size() + indexed_a_call);
-  for (auto place = static_cast<std::uint32_t>(before_.size()); place < end; ++place) {
+  for (auto position = static_cast<std::uint32_t>(before_.size()); position < end; ++position) {
     std::uint32_t before = 0;
-    if (place != 0 && place != predicted()) {
-      std::uint32_t& latest = latest_[bucket_of(at(tokens, place - 1), at(tokens, place))];
-      before = std::exchange(latest, place + 1);
+    if (position != 0 && position != predicted()) {
+      std::uint32_t& latest = latest_[bucket_of(at(tokens, position - 1), at(tokens, position))];
+      before = std::exchange(latest, position + 1);
     }
     before_.push_back(before);
   }
   return before_.size() == all;
 }
 
-/// How many of the last tokens stand before and at this place, too.
-std::uint32_t lookup_drafts::match_at(std::span<const token_id> tokens, std::uint32_t place) const noexcept {
-  const std::uint32_t from = place < predicted() ? 0 : predicted();
+/// How many of the last tokens stand before and at this position, too.
+std::uint32_t lookup_drafts::match_at(std::span<const token_id> tokens,
+                                      std::uint32_t position) const noexcept {
+  const std::uint32_t from = position < predicted() ? 0 : predicted();
   const auto most =
-      std::min<std::uint32_t>({match_max, place + 1 - from, static_cast<std::uint32_t>(tokens.size())});
+      std::min<std::uint32_t>({match_max, position + 1 - from, static_cast<std::uint32_t>(tokens.size())});
   std::uint32_t match = 0;
-  while (match < most && at(tokens, place - match) == tokens[tokens.size() - 1 - match]) ++match;
+  while (match < most && at(tokens, position - match) == tokens[tokens.size() - 1 - match]) ++match;
   return match;
 }
 
@@ -65,13 +66,13 @@ bool lookup_drafts::begins_as_predicted(std::span<const token_id> tokens) const 
          std::equal(output.begin(), output.end(), prediction_.begin());
 }
 
-/// What stands behind a place. Behind the sequence's end its own guess goes on, so that a repeated text is
+/// What stands after a position. After the sequence's end its own guess goes on, so that a repeated text is
 /// repeated again.
-void lookup_drafts::copy_from(std::span<const token_id> tokens, std::uint32_t place, std::uint32_t most,
+void lookup_drafts::copy_from(std::span<const token_id> tokens, std::uint32_t position, std::uint32_t most,
                               std::vector<token_id>& guess) const {
   const auto all = static_cast<std::uint32_t>(prediction_.size() + tokens.size());
-  const std::uint32_t end = place < predicted() ? predicted() : all + most;
-  for (std::uint32_t next = place + 1; next < end && guess.size() < most; ++next)
+  const std::uint32_t end = position < predicted() ? predicted() : all + most;
+  for (std::uint32_t next = position + 1; next < end && guess.size() < most; ++next)
     guess.push_back(next < all ? at(tokens, next) : guess[next - all]);
 }
 
@@ -91,20 +92,24 @@ std::uint32_t lookup_drafts::guess(std::span<const token_id> tokens, std::uint32
   std::uint32_t found = 0;
   // The latest pair is the one that is looked for.
   std::uint32_t next = before_.back();
-  for (std::uint32_t tried = 0; next != 0 && tried < places_tried; ++tried) {
-    const std::uint32_t place = next - 1;
-    const std::uint32_t match = match_at(tokens, place);
+  for (std::uint32_t tried = 0; next != 0 && tried < positions_tried; ++tried) {
+    const std::uint32_t position = next - 1;
+    const std::uint32_t match = match_at(tokens, position);
     // Nothing follows the end of the prediction.
-    if (match > longest && place + 1 != predicted()) {
+    if (match > longest && position + 1 != predicted()) {
       longest = match;
-      found = place;
+      found = position;
     }
     if (longest == match_max) break;
-    next = before_[place];
+    next = before_[position];
   }
   if (longest < match_min) return 0;
   copy_from(tokens, found, most, guess);
   return kind_of(longest);
+}
+
+std::unique_ptr<draft_source> make_lookup_drafts(job_request& job, std::uint32_t prompt_tokens) {
+  return std::make_unique<lookup_drafts>(std::exchange(job.prediction, {}), prompt_tokens);
 }
 
 }  // namespace orcd::engine

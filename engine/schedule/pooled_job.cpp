@@ -43,7 +43,7 @@ std::unique_ptr<sequence> pooled_job::next() {
   one.deadline = request_.deadline;
   one.received_at = request_.received_at;
   one.cache.enabled = false;
-  one.alone = request_.alone;
+  one.suspect = request_.suspect;
   one.watch = request_.watch;
   const auto tokens = static_cast<std::uint32_t>(one.prompt.size());
   auto sink = std::make_shared<input_sink>(shared_from_this(), next_);

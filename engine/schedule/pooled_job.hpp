@@ -15,10 +15,7 @@ class pooled_job : public std::enable_shared_from_this<pooled_job> {
  public:
   pooled_job(job_request request, std::shared_ptr<event_sink> sink);
 
-  [[nodiscard]] const std::string& id() const noexcept { return request_.job_id; }
-  [[nodiscard]] bool overdue(steady_time now) const noexcept {
-    return request_.deadline && now >= *request_.deadline;
-  }
+  [[nodiscard]] const job_request& request() const noexcept { return request_; }
   [[nodiscard]] double elapsed_ms(steady_time now) const noexcept {
     return ms_between(request_.received_at, now);
   }

@@ -1,54 +1,76 @@
 #include "engine/schedule/scheduler.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <limits>
 #include <new>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
-#include "engine/schedule/pooled_job.hpp"
-#include "engine/schedule/sequence.hpp"
+#include "engine/schedule/lookup_drafts.hpp"
 
 namespace orcd::engine {
 
-scheduler::scheduler(accelerator& target, scheduler_config config)
-    : accelerator_(target),
-      config_(std::move(config)),
-      chunk_tokens_(target.chunk_tokens()),
-      slots_(config_.slots) {
-  ORCD_ENSURE(config_.slots > 0 && chunk_tokens_ > 0);
-  if (!config_.now) config_.now = [] { return std::chrono::steady_clock::now(); };
-  std::sort(config_.end_of_generation.begin(), config_.end_of_generation.end());
-  parts_.reserve(config_.slots);
-  sampled_.reserve(config_.slots + accelerator_.draft_tokens());
-  offers_.resize(config_.slots);
-  growing_.reserve(config_.slots + std::size_t{1});
-  if (!config_.drafts.source) config_.drafts.source = make_lookup_drafts;
+namespace {
+
+scheduler_config completed(scheduler_config config) {
+  ORCD_ENSURE(config.slots > 0);
+  if (!config.now) config.now = [] { return std::chrono::steady_clock::now(); };
+  if (!config.drafts.source) config.drafts.source = make_lookup_drafts;
+  std::sort(config.end_of_generation.begin(), config.end_of_generation.end());
+  return config;
 }
 
-scheduler::~scheduler() = default;
+}  // namespace
+
+scheduler::scheduler(accelerator& target, scheduler_config config)
+    : accelerator_(target),
+      config_(completed(std::move(config))),
+      slots_(config_.slots),
+      adapters_(target),
+      device_(target),
+      pages_(target, device_, config_.cache),
+      growth_(target, pages_, config_.slots),
+      failures_(config_),
+      ends_({slots_, device_, pages_, growth_, failures_}, config_),
+      starts_({waiting_, pooled_, slots_, device_, pages_, growth_, ends_}),
+      drafts_(target, config_, pages_, ends_),
+      plan_(target, {slots_, device_, pages_, drafts_, ends_}),
+      results_(config_.end_of_generation, slots_, pages_, ends_) {
+  ORCD_ENSURE(accelerator_.chunk_tokens() > 0);
+  sampled_.reserve(config_.slots + accelerator_.draft_tokens());
+}
+
+std::uint32_t scheduler::take_over_pages(page_ledger ledger) {
+  ORCD_ENSURE(idle());
+  return pages_.take_over(ledger);
+}
+
+void scheduler::open_pages() {
+  pages_.open();
+}
+
+void scheduler::leave_pages() {
+  ORCD_ENSURE(idle());
+  pages_.leave();
+}
 
 void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
-  ORCD_ENSURE(waiting_.size() + pooled_.size() + running_ < jobs_max);
-  chunk_tokens_ = accelerator_.chunk_tokens();
+  ORCD_ENSURE(waiting_.size() + pooled_.size() + slots_.running() < jobs_max);
   const bool pooled = !request.inputs.empty();
   const auto produced = check_produced(request, std::numeric_limits<std::uint32_t>::max());
   if (!produced) request.produced.clear();
-  std::optional<error> refusal = failure_   ? failure_
-                                 : produced ? std::nullopt
-                                            : std::optional(produced.error());
-  auto adapters = hold_adapters(request);
+  std::optional<error> refusal = failures_.lost();
+  if (!refusal && !produced) refusal = produced.error();
+  auto adapters = adapters_.take(request);
   if (!refusal && !adapters) refusal = adapters.error();
   if (pooled && refusal) {
     std::make_shared<pooled_job>(std::move(request), std::move(sink))->end(*refusal, 0.0);
     return;
   }
-  if (const kv_geometry pages = accelerator_.kv_pages(); !cache_ && pages.pages > 0) {
-    cache_ = std::make_unique<kv_cache>(pages, config_.cache, clear_function());
-  }
+  pages_.make_cache();
   if (pooled) {
-    pooled_.push_back(std::make_shared<pooled_job>(std::move(request), std::move(sink)));
+    pooled_.push(std::make_shared<pooled_job>(std::move(request), std::move(sink)));
     return;
   }
   auto job = std::make_unique<sequence>(std::move(request), std::move(sink));
@@ -56,74 +78,95 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->finish(job_outcome::of(*refusal), config_.now());
     return;
   }
-  if (config_.drafts.enabled && accelerator_.draft_tokens() > 0)
-    job->drafter = config_.drafts.source(job->request, job->prompt_tokens);
+  if (drafts_.enabled()) job->drafts.set_source(config_.drafts.source(job->request, job->prompt_tokens));
   job->adapters = std::move(*adapters);
-  job->queued_at = config_.now();
-  job->arrival = ++arrivals_;
-  waiting_.push_back(std::move(job));
+  waiting_.push(std::move(job), config_.now());
 }
 
 void scheduler::cancel(const std::string& job_id, cancel_reason reason) {
-  const auto has_id = [&](const auto& job) { return job && job->request.job_id == job_id; };
-  const steady_time now = config_.now();
-  const auto why = [&](const sequence& job) {
-    return job_outcome::of(reason, ms_between(job.request.received_at, now));
-  };
-  end_pooled([&](const pooled_job& job) { return job.id() == job_id; }, reason, now);
-  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (has_id(slots_[slot])) finish(slot, why(*slots_[slot]), now);
-  }
-  while (true) {
-    const auto it = std::find_if(waiting_.begin(), waiting_.end(), has_id);
-    if (it == waiting_.end()) return;
-    const job_outcome how = why(**it);
-    const auto job = std::move(*it);
-    waiting_.erase(it);
-    job->finish(how, now);
-  }
+  end_jobs([&](const job_request& job) { return job.job_id == job_id; }, reason, config_.now());
 }
 
 void scheduler::cancel_all(cancel_reason reason) {
-  const steady_time now = config_.now();
-  end_pooled([](const pooled_job&) { return true; }, reason, now);
-  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (!slots_[slot]) continue;
-    finish(slot, job_outcome::of(reason, ms_between(slots_[slot]->request.received_at, now)), now);
-  }
-  end_waiting(
-      [&](const sequence& job) { return job_outcome::of(reason, ms_between(job.request.received_at, now)); },
-      now);
+  end_jobs([](const job_request&) { return true; }, reason, config_.now());
 }
 
-template <class Why>
-void scheduler::end_waiting(const Why& why, steady_time now) {
-  while (!waiting_.empty()) {
-    const job_outcome how = why(*waiting_.front());
-    const auto job = std::move(waiting_.front());
-    waiting_.pop_front();
-    job->finish(how, now);
+void scheduler::end_jobs(const std::function<bool(const job_request&)>& which, cancel_reason reason,
+                         steady_time now) {
+  const auto how = [&](const sequence& job) {
+    return job_outcome::of(reason, ms_between(job.request.received_at, now));
+  };
+  pooled_.end_if(which, reason, now);
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    const auto& job = slots_[slot];
+    if (job && which(job->request)) ends_.end(slot, how(*job), now);
   }
+  waiting_.end_if([&](const sequence& job) { return which(job.request); }, how, now);
+}
+
+result<void> scheduler::begin_adapter(std::uint32_t index, const lora_adapter& adapter) {
+  if (failures_.lost()) return *failures_.lost();
+  return attempt_put([&] { return adapters_.begin(index, adapter); });
+}
+
+std::optional<result<void>> scheduler::continue_adapter() {
+  if (failures_.lost()) return result<void>(*failures_.lost());
+  std::optional<result<void>> done;
+  const auto went = attempt_put([&] {
+    done = adapters_.go_on();
+    return result<void>();
+  });
+  if (!went) return went;
+  return done;
+}
+
+/// Lack of room ends no job: none that runs has asked for it.
+template <class Work>
+result<void> scheduler::attempt_put(Work&& work) {
+  try {
+    return work();
+  } catch (const accelerator_failure& failure) {
+    if (failure.code != errc::vram_oom) handle_failure(failure);
+    return error(failure.code, failure.what());
+  }
+}
+
+bool scheduler::drop_adapter(std::uint32_t index) noexcept {
+  return adapters_.drop(index);
 }
 
 void scheduler::interrupt_if_alone(std::string_view job_id) noexcept {
-  if (alone_.load(std::memory_order_acquire) == job_key(job_id)) interrupt();
+  if (only_job_.load(std::memory_order_acquire) == job_key(job_id)) interrupt();
+}
+
+scheduler_counts scheduler::counts() const noexcept {
+  scheduler_counts out;
+  out.running = running();
+  out.waiting = waiting();
+  out.short_of_pages = pages_.lacks() ? std::min(out.waiting, slots_.size() - out.running) : 0;
+  out.kv_positions = slots_.positions();
+  out.steps = steps_;
+  out.preemptions = pages_.preemptions();
+  out.drafts = results_.drafts();
+  if (pages_.cache() != nullptr) out.cache = pages_.cache()->counts();
+  return out;
 }
 
 // The interrupt flag is cleared after the steps, not before them: an interrupt() between two calls must stop
-// the next step. `alone_` is cleared as well, so that an interrupt_if_alone() that comes too late stops
+// the next step. `only_job_` is cleared as well, so that an interrupt_if_alone() that comes too late stops
 // nothing.
 bool scheduler::run_step() {
   const steady_time now = config_.now();
-  forget_unused_adapters();
-  expire(now);
-  if (!attempt([&] { admit(now); })) return !idle();
+  adapters_.forget_unused();
+  end_jobs([&](const job_request& job) { return job.deadline && now >= *job.deadline; },
+           cancel_reason::timeout, now);
+  if (!attempt([&] { starts_.admit(now, steps_); })) return !idle();
   // A job that ended when it got its slot has left it to one that waits.
-  if (running_ == 0 && launched_.empty()) return !idle() && !waits_for_pages();
+  if (slots_.running() == 0 && launched_.empty()) return !idle() && !pages_.awaits_opening();
   struct publish {
     scheduler& self;
     ~publish() {
-      self.alone_.store(0, std::memory_order_release);
+      self.only_job_.store(0, std::memory_order_release);
       self.interrupt_.store(false, std::memory_order_relaxed);
     }
   } guard{*this};
@@ -149,47 +192,33 @@ bool scheduler::attempt(Work&& work) {
   return false;
 }
 
-std::uint64_t scheduler::kv_positions() const noexcept {
-  std::uint64_t total = 0;
-  for (const auto& job : slots_) total += job ? job->position : 0;
-  return total;
-}
-
-void scheduler::expire(steady_time now) {
-  end_pooled([&](const pooled_job& job) { return job.overdue(now); }, cancel_reason::timeout, now);
-  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    const auto& job = slots_[slot];
-    if (!job || !job->overdue(now)) continue;
-    finish(slot, job_outcome::of(cancel_reason::timeout, ms_between(job->request.received_at, now)), now);
-  }
-  std::erase_if(waiting_, [&](const auto& job) {
-    if (!job->overdue(now)) return false;
-    job->finish(job_outcome::of(cancel_reason::timeout, ms_between(job->request.received_at, now)), now);
-    return true;
-  });
-}
-
 // The step is recorded before it is launched: if launch() throws, forget_launched() has to know its sequences
-// too.
+// too. Pages are given before a step is planned, so that no part of it belongs to a job that is preempted.
 void scheduler::launch_steps() {
-  while (launched_.size() < accelerator_.launch_depth() && plan()) {
-    launched_.push_back(std::move(spare_));
-    alone_.store(only_key(), std::memory_order_release);
-    accelerator_.launch(parts_, interrupt_);
-    if (cache_) cache_->launched();
+  while (launched_.size() < accelerator_.launch_depth()) {
+    give_pages();
+    if (!plan_.plan()) break;
+    launched_.push(plan_.take_record());
+    only_job_.store(launched_.only_key(), std::memory_order_release);
+    accelerator_.launch(plan_.step(), interrupt_);
+    if (pages_.cache() != nullptr) pages_.cache()->launched();
   }
-  alone_.store(only_key(), std::memory_order_release);
+  only_job_.store(launched_.only_key(), std::memory_order_release);
 }
 
-std::uint64_t scheduler::only_key() const noexcept {
-  std::uint64_t key = 0;
-  for (const auto& step : launched_) {
-    for (const auto& part : step) {
-      if (key != 0 && part.key != key) return 0;
-      key = part.key;
-    }
-  }
-  return key;
+void scheduler::give_pages() {
+  while (const sequence* job = growth_.give_pages(slots_)) preempt(job->slot);
+  growth_.give_pages_for_drafts(slots_);
+}
+
+// Steps that were launched for it are collected and mean nothing, as those of a job that has ended. Whatever
+// was not told yet is drawn again with the same draws.
+void scheduler::preempt(std::uint32_t slot) {
+  sequence& job = waiting_.put_back(slots_, slot);
+  device_.release(job);
+  job.leave_slot();
+  pages_.preempt(job);
+  if (config_.on_preempted) config_.on_preempted(job.request.job_id, job.tokens_out());
 }
 
 void scheduler::collect_step() {
@@ -200,92 +229,23 @@ void scheduler::collect_step() {
     return;
   }
   ++steps_;
-  if (cache_) cache_->collected();
-  launched_step step = std::move(launched_.front());
-  launched_.erase(launched_.begin());
-  accept_results(step, config_.now());
-  spare_ = std::move(step);
+  if (pages_.cache() != nullptr) pages_.cache()->collected();
+  launched_step step = launched_.take_oldest();
+  results_.accept(step, sampled_, config_.now());
+  plan_.reuse(std::move(step));
 }
 
-void scheduler::accept_results(const launched_step& step, steady_time now) {
-  std::size_t next = 0;
-  for (const auto& part : step) {
-    sequence* job = job_of(part);
-    if (job != nullptr) note_computed(*job, part.end - part.drafts());
-    ORCD_ENSURE(next + part.samples <= sampled_.size());
-    const auto results = std::span<const sampled_token>(sampled_).subspan(next, part.samples);
-    for (const sampled_token& result : results) ORCD_ENSURE(result.slot == slot_id{part.slot});
-    next += part.samples;
-    if (job == nullptr) continue;
-    job->tell_progress(part.end, now);
-    try {
-      if (part.scores) job->tell_scored(part.end, results.front());
-      if (part.samples > 1) {
-        accept_drafts(part, results, now);
-      } else if (part.samples == 1 && !part.scores) {
-        --job->pending;
-        accept_result(*job, results.front(), now);
-      } else if (job->ends_with_prompt(part.end)) {
-        finish(part.slot, job_outcome::of(finish_reason::length), now);
-      }
-    } catch (const std::bad_alloc&) {
-      if (job_of(part) == nullptr) throw;
-      finish(part.slot, job_outcome::of(out_of_memory()), now);
+// After a step that did not complete, the accelerator's state of its sequences is undefined beyond what
+// earlier steps computed. They go on from there (from position 0 on an accelerator without pages) and give
+// the same bits.
+void scheduler::forget_launched() noexcept {
+  for (const auto& step : launched_.all()) {
+    for (const auto& part : step) {
+      if (sequence* job = slots_.find(part.slot, part.admission)) device_.release(*job);
     }
   }
-  ORCD_ENSURE(next == sampled_.size());
-}
-
-/// The job of a launched part; null when it has ended.
-sequence* scheduler::job_of(const launched_part& part) noexcept {
-  const auto& job = slots_[part.slot];
-  return job && job->admission == part.admission ? job.get() : nullptr;
-}
-
-void scheduler::accept_result(sequence& job, const sampled_token& chosen, steady_time now) {
-  if (!job.pool) return accept_token(job, chosen, now);
-  ORCD_ENSURE(chosen.pooled != nullptr);
-  job.pooled = chosen.pooled;
-  if (!std::all_of(job.pooled->begin(), job.pooled->end(), [](float v) { return std::isfinite(v); })) {
-    return finish(job.slot, job_outcome::of(error(errc::internal, "the model's states are not all finite")),
-                  now);
-  }
-  finish(job.slot, job_outcome::of(finish_reason::stop), now);
-}
-
-// The end-of-generation token itself is neither sent nor counted.
-void scheduler::accept_token(sequence& job, const sampled_token& chosen, steady_time now) {
-  const token_id token = chosen.token;
-  job.draws_ahead.erase(job.draws_ahead.begin());
-  if (token < 0) {
-    finish(job.slot, job_outcome::of(job.no_token()), now);
-    return;
-  }
-  const auto& ends = config_.end_of_generation;
-  if (job.stops_at_end() && std::binary_search(ends.begin(), ends.end(), token)) {
-    job.tell_end(chosen);
-    finish(job.slot, job_outcome::of(finish_reason::stop), now);
-    return;
-  }
-  const bool stops = job.stops_at(token);
-  if (stops && !job.request.keep_stop_token) {
-    finish(job.slot, job_outcome::of(finish_reason::stop), now);
-    return;
-  }
-  token_constraint* constraint = job.request.constraint.get();
-  if (constraint != nullptr && !constraint->accept(token)) {
-    finish(job.slot,
-           job_outcome::of(error(errc::internal, "a token was chosen that the grammar does not allow")), now);
-    return;
-  }
-  job.append(chosen, now);
-  if (stops || (constraint != nullptr && constraint->complete())) {
-    finish(job.slot, job_outcome::of(finish_reason::stop), now);
-    return;
-  }
-  if (constraint != nullptr && constraint->spent()) job.request.constraint.reset();
-  if (job.tokens_out() == job.request.max_tokens)
-    finish(job.slot, job_outcome::of(finish_reason::length), now);
+  launched_.clear();
+  if (pages_.cache() != nullptr) pages_.cache()->forgot_launched();
 }
 
 // Out of device memory ends one job and has the others computed again; a job ends each time, so that this
@@ -293,62 +253,27 @@ void scheduler::accept_token(sequence& job, const sampled_token& chosen, steady_
 void scheduler::handle_failure(const accelerator_failure& failure) {
   const error what(failure.code, failure.what());
   const steady_time now = config_.now();
-  if (failure.code == errc::vram_oom) {
-    short_at_ = admissions_;
-    if (config_.on_degraded) config_.on_degraded(what);
-    if (const sequence* victim = out_of_memory_victim()) finish(victim->slot, job_outcome::of(what), now);
-    forget_launched();
-    return;
-  }
-  lose(what);
+  if (failure.code != errc::vram_oom) return lose(what);
+  failures_.run_short(what, slots_.admissions());
+  const sequence* victim = device_.take_failed();
+  if (victim == nullptr) victim = failures::choose_victim(launched_, slots_);
+  if (victim != nullptr) ends_.end(victim->slot, job_outcome::of(what), now);
+  forget_launched();
 }
 
-void scheduler::lose(const error& what) {
+void scheduler::lose(const error& why) {
   const steady_time now = config_.now();
-  failure_ = what;
-  beginning_ = nullptr;
+  static_cast<void>(device_.take_failed());
   launched_.clear();
-  if (cache_) cache_->forgot_launched();
-  if (config_.on_lost) config_.on_lost(what);
+  if (pages_.cache() != nullptr) pages_.cache()->forgot_launched();
+  failures_.lose(why);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot]) finish(slot, job_outcome::of(what), now);
+    if (slots_[slot]) ends_.end(slot, job_outcome::of(why), now);
   }
-  end_waiting([&](const sequence&) { return job_outcome::of(what); }, now);
-  while (!pooled_.empty()) {
-    const auto job = std::move(pooled_.front());
-    pooled_.pop_front();
-    job->end(what, job->elapsed_ms(now));
-  }
-  if (config_.on_failure) config_.on_failure(what);
-}
-
-// Slot and pages are freed before the terminal event is sent, so that a client that reacts to the event finds
-// them free. The event is sent even if freeing them runs out of host memory.
-void scheduler::finish(std::uint32_t slot, const job_outcome& how, steady_time now) {
-  const auto job = std::move(slots_[slot]);
-  ORCD_ENSURE(job != nullptr && running_ > 0);
-  --running_;
-  if (!job->pool) forecast_.ended(job->tokens_out(), job->request.max_tokens);
-  release(*job);
-  try {
-    give_back_pages(*job);
-  } catch (const std::bad_alloc&) {
-    job->finish(job_outcome::of(out_of_memory()), now);
-    if (failure_) return;
-    throw;
-  }
-  if (config_.on_released) config_.on_released();
-  note_recovery(*job, how);
-  job->finish(how, now);
-}
-
-void scheduler::release(sequence& job) noexcept {
-  if (job.begun) accelerator_.release(slot_id{job.slot});
-  job.begun = false;
-  job.position = job.computed;
-  job.pending = 0;
-  job.drafts.clear();
-  job.constraint_ahead.reset();
+  waiting_.end_if([](const sequence&) { return true; }, [&](const sequence&) { return job_outcome::of(why); },
+                  now);
+  pooled_.end_all(why, now);
+  if (config_.on_failure) config_.on_failure(why);
 }
 
 }  // namespace orcd::engine

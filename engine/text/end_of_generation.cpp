@@ -8,10 +8,12 @@ namespace orcd::engine {
 namespace {
 
 // Most specific first: likely_eos() takes the first that exists.
-constexpr std::array<std::string_view, 33> end_texts = {
+constexpr std::array<std::string_view, 35> end_texts = {
     "<|return|>", "<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>", "<|end_of_text|>",
     "</s>", "<eos>", "<|call|>", "<|eom_id|>", "<EOT>", "_<EOT>", "<|flush|>", "<|calls|>", "<turn|>",
-    "<|tool_response>", "[EOT]", "[EOS]", "[e~[", "<end_of_utterance>",
+    "<|tool_response>",
+    // What begins a call's result, where files name it as no end: GLM-4-0414, FunctionGemma.
+    "<|observation|>", "<start_function_response>", "[EOT]", "[EOS]", "[e~[", "<end_of_utterance>",
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
     // Fill-in-the-middle padding and file separators are never part of an answer.

@@ -1,9 +1,10 @@
 // Chooses and makes a worker's tokenizer.
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
+#include "engine/base/permanent.hpp"
+#include "engine/base/plain_file.hpp"
 #include "engine/gguf/location.hpp"
 #include "engine/text/json_tokenizer.hpp"
 #include "engine/text/vocabulary.hpp"
@@ -14,26 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t max_json_bytes = 64u << 20;
+constexpr std::size_t max_json_bytes = 64u << 20;
 
 error refuse(std::string text) {
   return {errc::model_load_failed, std::move(text), "tokenizer"};
 }
 
 result<std::string> read_file(const fs::path& path) {
-  std::error_code ec;
-  if (!fs::is_regular_file(path, ec))
-    return refuse("tokenizer: " + path.string() + " is not a readable file");
-  const std::uintmax_t size = fs::file_size(path, ec);
-  if (ec || size > max_json_bytes) {
-    return refuse("tokenizer: " + path.string() + " has " + std::to_string(ec ? 0 : size) +
-                  " bytes, the limit is " + std::to_string(max_json_bytes));
-  }
-  std::string text(static_cast<std::size_t>(size), '\0');
-  std::ifstream in(path, std::ios::binary);
-  if (!in.read(text.data(), static_cast<std::streamsize>(text.size()))) {
-    return refuse("tokenizer: cannot read " + path.string());
-  }
+  auto text = read_plain_file(path.string(), max_json_bytes);
+  if (!text) return refuse("tokenizer: " + path.string() + " " + text.error().message);
   return text;
 }
 
@@ -90,7 +80,8 @@ result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
   if (!beside && !model) return model.error();
   const bool is_json = beside || (*model == "none" && whole && !whole->empty());
   if (is_json && !pre.empty()) {
-    return refuse("--tokenizer-pre is for the tokenizer of a GGUF file; a tokenizer.json has its own");
+    return made_permanent(
+        refuse("--tokenizer-pre is for the tokenizer of a GGUF file; a tokenizer.json has its own"));
   }
   if (beside) {
     auto made = make_json_tokenizer(beside->text, ids_of(file));

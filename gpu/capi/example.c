@@ -1,9 +1,10 @@
-/* Loads a model on the first GPU and prints what it answers:
+/* Loads a model on the first GPU, or with --host on the CPU, and prints what it answers:
  *
- *   worker_cuda_example MODEL.gguf "Write a haiku about GPU computing" [MAX_TOKENS]
+ *   worker_cuda_example [--host] MODEL.gguf "Write a haiku about GPU computing" [MAX_TOKENS]
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "worker_cuda.h"
 
@@ -28,27 +29,35 @@ static int answer(CudaModel* model, const char* prompt, int max_tokens) {
   return 0;
 }
 
-int main(int argc, char** argv) {
+static int load_and_answer(int device, const char* path, const char* prompt, int max_tokens) {
+  const int host = device == WORKER_CUDA_HOST_DEVICE;
   int code = WORKER_CUDA_SUCCESS;
   int status = 1;
   uint64_t bytes = 0;
-  CudaContext* context = NULL;
   CudaModel* model = NULL;
-  if (argc < 3) {
-    fprintf(stderr, "usage: %s MODEL.gguf PROMPT [MAX_TOKENS]\n", argv[0]);
-    return 2;
-  }
-  fprintf(stderr, "%d GPU(s)\n", cuda_get_device_count());
-  context = cuda_init(0, &code);
-  if (context == NULL) return failed("taking GPU 0", code);
-  model = cuda_load_model(context, argv[1], &bytes, &code);
+  CudaContext* context = cuda_init(device, &code);
+  if (context == NULL) return failed(host ? "taking the CPU" : "taking GPU 0", code);
+  model = cuda_load_model(context, path, &bytes, &code);
   if (model == NULL) {
     status = failed("loading the model", code);
   } else {
-    fprintf(stderr, "%llu bytes of VRAM\n", (unsigned long long)bytes);
-    status = answer(model, argv[2], argc > 3 ? atoi(argv[3]) : 64);
+    fprintf(stderr, "%llu bytes of %s\n", (unsigned long long)bytes, host ? "the host's memory" : "VRAM");
+    status = answer(model, prompt, max_tokens);
   }
   cuda_unload_model(model);
   cuda_destroy(context);
   return status;
+}
+
+int main(int argc, char** argv) {
+  const int host = argc > 1 && strcmp(argv[1], "--host") == 0;
+  char** words = argv + 1 + host;
+  const int count = argc - 1 - host;
+  if (count < 2) {
+    fprintf(stderr, "usage: %s [--host] MODEL.gguf PROMPT [MAX_TOKENS]\n", argv[0]);
+    return 2;
+  }
+  fprintf(stderr, "%d GPU(s)\n", cuda_get_device_count());
+  return load_and_answer(host ? WORKER_CUDA_HOST_DEVICE : 0, words[0], words[1],
+                         count > 2 ? atoi(words[2]) : 64);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/permanent.hpp"
 #include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
@@ -84,7 +85,7 @@ class cuda_backend final : public engine::accelerator {
   void drop_adapter(std::uint32_t index) noexcept override { adapters_->drop(index); }
   void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
-  void settle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+  void wait_idle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
   std::span<const float> logits(engine::slot_id slot) const noexcept override { return steps_->logits(slot); }
   const char* name() const noexcept override { return "cuda"; }
   bool resident() const noexcept override { return steps_.has_value(); }
@@ -151,10 +152,10 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
   const cuda_extents extents = extents_of(m.spec, config);
   if (extents.pages() < extents.pages_per_slot()) {
-    return error(errc::model_load_failed,
-                 "the KV cache has " +
-                     std::to_string(std::uint64_t{extents.pages()} * engine::kv_page_positions) +
-                     " positions, a slot's context is " + std::to_string(extents.context));
+    return engine::made_permanent(
+        {errc::model_load_failed,
+         "the KV cache has " + std::to_string(std::uint64_t{extents.pages()} * engine::kv_page_positions) +
+             " positions, a slot's context is " + std::to_string(extents.context)});
   }
   const std::uint64_t logits = std::uint64_t{extents.sampling()} * m.spec.vocab * sizeof(float);
   auto plan =
@@ -233,8 +234,8 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
   forward_->use_adapters(*adapters_);
   forward_->ban(config.banned_tokens);
   const cuda_steps_options options{options_.pinned, options_.graphs && !options_.tap, options_.keep_logits};
-  steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config.end_of_generation, options,
-                 stream_.get(), *adapters_);
+  steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config, options, stream_.get(),
+                 *adapters_);
   if (m.spec.pooling) steps_->pool(m);
 }
 

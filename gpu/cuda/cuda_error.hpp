@@ -1,5 +1,5 @@
 // CUDA failures as exceptions that the scheduler catches in one place. A sticky error ends the process
-// with its own exit code; see app/exit_code.hpp. GPU thread only. Source: M0-W-1431, M0-W-1501.
+// with its own exit code; see app/process/exit_code.hpp. GPU thread only. Source: M0-W-1431, M0-W-1501.
 #pragma once
 
 #include <cuda_runtime_api.h>

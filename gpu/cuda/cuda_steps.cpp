@@ -10,10 +10,6 @@
 namespace orcd::gpu {
 namespace {
 
-/// Decode steps of up to so many sequences replay a graph; larger ones launch their kernels.
-constexpr std::uint32_t graph_sequences_max = 32;
-constexpr std::uint32_t adapter_graph_sequences_max = 16;  ///< with adapters, in two kinds
-
 /// The ticket of the n-th launch; never 0, which unused results carry.
 std::uint32_t ticket_of(std::uint64_t launch) noexcept {
   return static_cast<std::uint32_t>(launch % 0xFFFF'FFFFU) + 1;
@@ -23,7 +19,7 @@ std::uint32_t ticket_of(std::uint64_t launch) noexcept {
 
 cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
                        const cuda_extents& extents, std::uint32_t vocab,
-                       std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
+                       const engine::accelerator_config& config, const cuda_steps_options& options,
                        cudaStream_t stream, cuda_adapters& adapters)
     : forward_(forward),
       adapters_(adapters),
@@ -35,6 +31,7 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
       sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
                vocab, extents.slots, extents.context, stream),
       ring_(extents.sampling(), depth_, options.pinned, sampler_.device_results()),
+      choice_(vocab, extents.context, depth_, config.banned_tokens),
       sampled_slots_(depth_),
       filled_(extents.slots, 0),
       tables_(extents.slots, table_of::own),
@@ -42,122 +39,17 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
       row_waits_(extents.sampling() + 1),
       pooled_(depth_) {
   ORCD_ENSURE(work.bytes() >= layout.end && extents.sampling() <= kernels::sample_columns_max);
-  sampler_.set_ends(end_of_generation);
+  sampler_.set_ends(config.end_of_generation);
   sampler_.set_results(ring_.target());
   for (auto& slots : sampled_slots_) slots.reserve(extents.sampling());
   decodes_.reserve(extents.sampling());
-  row_slots_.reserve(extents.sampling());
+  decode_rows_.reserve(extents.sampling());
+  pass_rows_.reserve(extents.sampling());
   pass_slots_.reserve(extents.slots + extents.sampling());
   chunks_.reserve(extents.slots);
   chunk_columns_.reserve(extents.slots);
   if (options_.keep_logits) host_logits_.assign(extents.slots, std::vector<float>(vocab));
   prepare();
-}
-
-/// Runs every kernel of a decode step once, so that nothing is loaded or configured when it counts, keeps
-/// graphs of what graphs are for, and measures what more tokens in a step cost. None of it leaves anything in
-/// the cache.
-void cuda_steps::prepare() {
-  if (!options_.graphs && extents_.draft_tokens == 0) return;
-  const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
-  const auto scratch = static_cast<engine::kv_page>(extents_.pages());
-  if (extents_.scratch_page) {
-    for (std::uint32_t slot = 0; slot < most; ++slot) forward_.set_pages(slot, {&scratch, 1});
-  }
-  if (options_.graphs) capture_graphs(most);
-  if (extents_.draft_tokens > 0) {
-    if (options_.graphs) capture_row_graphs();
-    measure_costs();
-  }
-  for (std::uint32_t slot = 0; slot < most; ++slot) {
-    if (!extents_.scratch_page) forward_.clear(forward_.own_pages(slot, 1));
-    forward_.set_pages(slot, forward_.own_pages(slot, extents_.context));
-  }
-  decodes_.clear();
-  ORCD_CUDA(cudaStreamSynchronize(stream_));
-}
-
-/// A graph for each number of sequences whose step is many kernels, and for steps with adapters.
-void cuda_steps::capture_graphs(std::uint32_t most) {
-  decodes_.clear();
-  for (std::uint32_t sequences = 1; sequences <= most; ++sequences) {
-    const std::uint32_t i = sequences - 1;
-    decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
-    sampler_.begin_decode(decodes_, 0);
-    run_decode(sequences);
-    // The sampler's kernel, too, must have run before a capture.
-    if (forward_.keys(sequences) != nullptr) sampler_.sample(sequences);
-    if (sequences > forward_.programs().size()) graphs_.push_back(capture([&] { run_decode(sequences); }));
-    if (!adapters_.has_room() || sequences > adapter_graph_sequences_max) continue;
-    if (adapters_.begin_program(); forward_.is_one_kernel(sequences)) run_decode(sequences);
-    adapters_.end_graph();
-    for (std::uint32_t kind = 0; kind < cuda_adapters::graph_kinds; ++kind) {
-      adapters_.begin_graph(kind);
-      run_decode(sequences);
-      adapter_graphs_[kind].push_back(capture([&] { run_decode(sequences); }));
-      adapters_.end_graph();
-    }
-  }
-}
-
-/// Tokens in a row of the first slot, as many as a page has at most.
-void cuda_steps::begin_row(std::uint32_t columns) {
-  decodes_.clear();
-  for (std::uint32_t i = 0; i < columns; ++i) decodes_.push_back({engine::slot_id{0}, 0, i, {.result = i}});
-  sampler_.begin_decode(decodes_, 0);
-}
-
-void cuda_steps::capture_row_graphs() {
-  const std::uint32_t most = std::min({extents_.sampling(), graph_sequences_max, extents_.context});
-  for (std::uint32_t columns = 2; columns <= most; ++columns) {
-    begin_row(columns);
-    run_in_a_row(columns);
-    row_graphs_.push_back(capture([&] { run_in_a_row(columns); }));
-  }
-}
-
-/// The shortest of three times. Kernels take tiles of tokens, so that a step gets dearer behind powers of
-/// two: these are measured, and what comes next.
-void cuda_steps::measure_costs() {
-  const event begin = make_timing_event();
-  const event end = make_timing_event();
-  const auto measure = [&](std::uint32_t columns) {
-    begin_row(columns);
-    float least = 0.0F;
-    for (int run = 0; run < 3; ++run) {
-      ORCD_CUDA(cudaEventRecord(begin.get(), stream_));
-      run_decodes(columns, columns > 1);
-      ORCD_CUDA(cudaEventRecord(end.get(), stream_));
-      ORCD_CUDA(cudaEventSynchronize(end.get()));
-      float ms = 0.0F;
-      ORCD_CUDA(cudaEventElapsedTime(&ms, begin.get(), end.get()));
-      if (run == 0 || ms < least) least = ms;
-    }
-    costs_.add(columns, static_cast<double>(least));
-  };
-  measure(1);
-  const std::uint32_t most = std::min(extents_.sampling(), extents_.context);
-  for (std::uint32_t columns = 2; columns <= most; columns *= 2) {
-    measure(columns);
-    if (columns > 2 && columns < most) measure(columns + 1);
-    if (columns < most - 1 && 2 * columns > most) measure(most);
-  }
-}
-
-/// The kernels that `enqueue` launches have run before.
-template <class Enqueue>
-graph_exec cuda_steps::capture(Enqueue enqueue) {
-  ORCD_CUDA(cudaStreamSynchronize(stream_));
-  cudaGraph_t captured = nullptr;
-  ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  enqueue();
-  ORCD_CUDA(cudaStreamEndCapture(stream_, &captured));
-  const graph owner(captured);
-  cudaGraphExec_t executable = nullptr;
-  ORCD_CUDA(cudaGraphInstantiate(&executable, captured, 0));
-  graph_exec out(executable);
-  ORCD_CUDA(cudaGraphUpload(executable, stream_));
-  return out;
 }
 
 /// That of a decode step, or null if its kernels are to be launched.
@@ -220,6 +112,9 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
   rows_[entry] = 0;
   chunks_.clear();
   decodes_.clear();
+  decode_rows_.clear();
+  choice_.begin(entry);
+  interrupt_ = &interrupt;
   ++launches_;
   ++uncollected_;
   in_a_row_ = false;
@@ -258,6 +153,9 @@ kernels::sample_request cuda_steps::request_of(const engine::sequence_step& sequ
   const auto result = static_cast<std::uint32_t>(entry * extents_.sampling() + slots.size());
   ORCD_ENSURE(slots.size() < extents_.sampling());
   slots.push_back(sequence.slot);
+  const bool by_host = asked.params->needs_logits();
+  ORCD_ENSURE(!by_host || (!sequence.tokens.empty() && sequence.samples == 1));
+  if (by_host) return device_request(asked, result);
   if (i == 0 && !asked.params->biases.empty()) sampler_.write_biases(sequence.slot, asked.params->biases);
   if (asked.allowed.empty()) return device_request(asked, result);
   ORCD_ENSURE(!sequence.tokens.empty());
@@ -267,6 +165,13 @@ kernels::sample_request cuda_steps::request_of(const engine::sequence_step& sequ
   return device_request(asked, result, row);
 }
 
+/// Of the request that was made last.
+sampled_row cuda_steps::row_of(const engine::sequence_step& sequence, std::uint32_t i,
+                               std::uint32_t entry) const {
+  const auto result = static_cast<std::uint32_t>(sampled_slots_[entry].size() - 1);
+  return {sequence.slot, result, sequence.sample[i].params->needs_logits() ? sequence.sample + i : nullptr};
+}
+
 /// Adds a sequence's only token, or all that it has in a row, to the decode pass of the step.
 void cuda_steps::add_decodes(const engine::sequence_step& sequence, std::uint32_t entry) {
   ORCD_ENSURE(decodes_.size() + sequence.samples <= extents_.sampling());
@@ -274,13 +179,16 @@ void cuda_steps::add_decodes(const engine::sequence_step& sequence, std::uint32_
   for (std::uint32_t i = 0; i < sequence.samples; ++i) {
     decodes_.push_back({sequence.slot, sequence.tokens.empty() ? -1 : sequence.tokens[i],
                         sequence.position + i, request_of(sequence, i, entry)});
+    decode_rows_.push_back(row_of(sequence, i, entry));
   }
 }
 
 void cuda_steps::add_chunk(const engine::sequence_step& sequence, std::uint32_t entry) {
   ORCD_ENSURE(sequence.samples == 1);
-  chunks_.push_back({sequence, {}});
-  if (sequence.sample != nullptr) chunks_.back().request = request_of(sequence, 0, entry);
+  chunks_.push_back({sequence, {}, {}});
+  if (sequence.sample == nullptr) return;
+  chunks_.back().request = request_of(sequence, 0, entry);
+  chunks_.back().row = row_of(sequence, 0, entry);
 }
 
 void cuda_steps::enqueue_pooled(const engine::sequence_step& sequence, std::uint32_t entry) {
@@ -321,28 +229,26 @@ void cuda_steps::enqueue_pass(std::span<const prompt_chunk> chunks,
                               std::span<const decoding_sequence> decodes) {
   pass_slots_.clear();
   chunk_columns_.clear();
-  row_slots_.clear();
+  pass_rows_.clear();
   pass_place at;
   for (const prompt_chunk& one : chunks) {
     const bool samples = one.part.sample != nullptr;
     sampler_.begin_chunk(one.part, samples ? &one.request : nullptr, ticket_of(launches_), at);
     pass_slots_.push_back(one.part.slot);
     chunk_columns_.push_back(one.part.count());
-    if (samples) row_slots_.push_back(one.part.slot);
+    if (samples) pass_rows_.push_back(one.row);
     at.column += one.part.count();
     at.row += samples ? 1 : 0;
   }
   if (!decodes.empty()) sampler_.begin_decode(decodes, ticket_of(launches_), at);
-  for (const decoding_sequence& one : decodes) {
-    pass_slots_.push_back(one.slot);
-    row_slots_.push_back(one.slot);
-  }
+  for (const decoding_sequence& one : decodes) pass_slots_.push_back(one.slot);
+  if (!decodes.empty()) pass_rows_.insert(pass_rows_.end(), decode_rows_.begin(), decode_rows_.end());
   adapters_.begin_step(pass_slots_);
-  const auto rows = static_cast<std::uint32_t>(row_slots_.size());
+  const auto rows = static_cast<std::uint32_t>(pass_rows_.size());
   forward_.prefill({chunk_columns_, static_cast<std::uint32_t>(decodes.size()), in_a_row_}, rows);
   if (rows == 0) return;
   sampler_.sample(rows);
-  for (std::uint32_t row = 0; row < rows; ++row) keep_logits(row, row_slots_[row]);
+  finish_rows(pass_rows_);
 }
 
 void cuda_steps::enqueue_decodes() {
@@ -352,7 +258,14 @@ void cuda_steps::enqueue_decodes() {
   for (const decoding_sequence& one : decodes_) pass_slots_.push_back(one.slot);
   adapters_.begin_step(pass_slots_);
   run_decodes(sequences, in_a_row_);
-  for (std::uint32_t row = 0; row < sequences; ++row) keep_logits(row, decodes_[row].slot);
+  finish_rows(decode_rows_);
+}
+
+/// What is left to do with the logits of a pass: those of the next one take their place.
+void cuda_steps::finish_rows(std::span<const sampled_row> rows) {
+  for (std::uint32_t row = 0; row < rows.size(); ++row) keep_logits(row, rows[row].slot);
+  const auto entry = static_cast<std::uint32_t>((launches_ - 1) % depth_);
+  if (!choice_.choose(rows, forward_.logits(), entry, *interrupt_, stream_)) interrupted_ = true;
 }
 
 void cuda_steps::keep_logits(std::uint32_t row, engine::slot_id slot) {
@@ -373,9 +286,11 @@ bool cuda_steps::collect(const engine::interrupt_flag& interrupt,
       return false;
     }
     const auto results = ring_.results(entry);
+    const std::size_t before = sampled.size();
     for (std::size_t i = 0; i < results.size(); ++i) {
       sampled.push_back(sampled_from(sampled_slots_[entry][i], results[i]));
     }
+    choice_.replace(entry, std::span(sampled).subspan(before));
     sampled.insert(sampled.end(), pooled_[entry].begin(), pooled_[entry].end());
   } catch (const engine::accelerator_failure&) {
     drop();
@@ -408,10 +323,7 @@ bool cuda_steps::wait(std::uint32_t entry, const engine::interrupt_flag& interru
     case step_end::interrupted: return false;
     case step_end::overdue: break;
   }
-  throw engine::accelerator_failure(
-      engine::errc::cuda_error,
-      "a step did not end within " +
-          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(pace.limit).count()) + " s");
+  throw overdue(pace);
 }
 
 /// Forgets the steps under way: what is in the stream still runs to its end.

@@ -17,6 +17,7 @@
 #include "engine/accelerator.hpp"
 #include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/cuda/cuda_logit_choice.hpp"
 #include "gpu/cuda/cuda_pooling.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_result_ring.hpp"
@@ -35,9 +36,8 @@ class cuda_steps {
  public:
   /// Allocates the ring and captures the graphs. `work` holds layout.end bytes.
   cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
-             const cuda_extents& extents, std::uint32_t vocab,
-             std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
-             cudaStream_t stream, cuda_adapters& adapters);
+             const cuda_extents& extents, std::uint32_t vocab, const engine::accelerator_config& config,
+             const cuda_steps_options& options, cudaStream_t stream, cuda_adapters& adapters);
   /// From now on every sequence is pooled. `m` outlives the object.
   void pool(const engine::model& m) {
     pooling_.emplace(m, extents_);
@@ -66,6 +66,7 @@ class cuda_steps {
   struct prompt_chunk {
     engine::sequence_step part;
     kernels::sample_request request;
+    sampled_row row;
   };
   /// Whose pages a slot's table has: those of a sequence that was begun, the slot's own, or those of one that
   /// has ended.
@@ -87,11 +88,14 @@ class cuda_steps {
   void enqueue_decodes();
   [[nodiscard]] kernels::sample_request request_of(const engine::sequence_step& sequence, std::uint32_t i,
                                                    std::uint32_t entry);
+  [[nodiscard]] sampled_row row_of(const engine::sequence_step& sequence, std::uint32_t i,
+                                   std::uint32_t entry) const;
   void add_chunk(const engine::sequence_step& sequence, std::uint32_t entry);
   void add_decodes(const engine::sequence_step& sequence, std::uint32_t entry);
   void run_decodes(std::uint32_t columns, bool in_a_row);
   void run_decode(std::uint32_t sequences);
   void run_in_a_row(std::uint32_t columns);
+  void finish_rows(std::span<const sampled_row> rows);
   void keep_logits(std::uint32_t row, engine::slot_id slot);
   [[nodiscard]] bool wait(std::uint32_t entry, const engine::interrupt_flag& interrupt);
   void drop() noexcept;
@@ -105,6 +109,7 @@ class cuda_steps {
   std::uint32_t depth_;
   cuda_sampler sampler_;
   cuda_result_ring ring_;
+  cuda_logit_choice choice_;
   std::vector<graph_exec> graphs_;      ///< from the smallest number of sequences on that is not one kernel
   std::vector<graph_exec> row_graphs_;  ///< of steps with drafts, from two tokens on
   std::vector<graph_exec> adapter_graphs_[cuda_adapters::graph_kinds];  ///< from one sequence on
@@ -112,11 +117,13 @@ class cuda_steps {
   // Of the step being launched, and of a pass of it.
   std::vector<prompt_chunk> chunks_;
   std::vector<decoding_sequence> decodes_;
-  std::vector<engine::slot_id> pass_slots_;   ///< of the pass
-  std::vector<std::uint32_t> chunk_columns_;  ///< of the pass, by chunk
-  std::vector<engine::slot_id> row_slots_;    ///< of the pass, by row of its logits
-  bool in_a_row_ = false;                     ///< some of them are of one sequence
-  std::uint32_t draft_masks_ = 0;             ///< in the step
+  std::vector<sampled_row> decode_rows_;               ///< of these
+  std::vector<engine::slot_id> pass_slots_;            ///< of the pass
+  std::vector<std::uint32_t> chunk_columns_;           ///< of the pass, by chunk
+  std::vector<sampled_row> pass_rows_;                 ///< of the pass
+  const engine::interrupt_flag* interrupt_ = nullptr;  ///< of the step
+  bool in_a_row_ = false;                              ///< some of them are of one sequence
+  std::uint32_t draft_masks_ = 0;                      ///< in the step
   step_costs costs_;
   std::vector<std::uint32_t> filled_;            ///< positions written, by slot
   std::vector<table_of> tables_;                 ///< by slot

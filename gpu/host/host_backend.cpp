@@ -8,8 +8,9 @@
 #include <string>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/permanent.hpp"
 #include "engine/model/model_tensors.hpp"
-#include "engine/sampling/sampling.hpp"
+#include "engine/sampling/choice.hpp"
 #include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/host/host_pooling.hpp"
@@ -64,8 +65,9 @@ engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t
   const std::uint64_t installed =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   if (kv_bytes_max != 0 && plan.kv_bytes > kv_bytes_max) {
-    return error(errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
-                                              " bytes, the limit is " + std::to_string(kv_bytes_max));
+    return engine::made_permanent(
+        {errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
+                                      " bytes, the limit is " + std::to_string(kv_bytes_max)});
   }
   if (needed > installed) {
     return error(errc::insufficient_vram, std::string(copies_weights ? "weights, " : "") +
@@ -78,8 +80,9 @@ engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t
 engine::result<void> check_pages(std::uint32_t pages, std::uint32_t context) {
   const std::uint64_t positions = std::uint64_t{pages} * engine::kv_page_positions;
   if (pages == 0 || positions >= context) return {};
-  return error(errc::model_load_failed, "the KV cache has " + std::to_string(positions) +
-                                            " positions, a slot's context is " + std::to_string(context));
+  return engine::made_permanent({errc::model_load_failed, "the KV cache has " + std::to_string(positions) +
+                                                              " positions, a slot's context is " +
+                                                              std::to_string(context)});
 }
 
 /// Reads one byte of every page, so that the file is in memory before the first request, and tells how far it
@@ -400,13 +403,12 @@ engine::sampled_token host_backend::choose(const engine::sequence_step& part, st
   const engine::sample_request& wanted = part.sample[i];
   // What the token that is judged has seen: without the drafts behind it.
   const auto seen = std::span(sequence.tokens).first(sequence.tokens.size() - (part.samples - 1 - i));
-  const std::size_t window =
-      wanted.params->penalises() ? std::min<std::size_t>(seen.size(), wanted.params->repeat_last_n) : 0;
   engine::sampled_token out{part.slot};
-  out.token = engine::sample(row_of(row), *wanted.params, seen.last(window), config_.banned_tokens,
-                             wanted.draw, sampling_, wanted.allowed);
+  out.token = engine::choose(row_of(row), *wanted.params, seen, config_.banned_tokens, wanted.draw, sampling_,
+                             wanted.allowed);
   if (wanted.logprobs && out.token >= 0) {
-    out.logprobs = engine::logprobs_of(row_of(row), out.token, wanted.top_logprobs);
+    out.logprobs =
+        engine::logprobs_after(row_of(row), *wanted.params, sampling_, out.token, wanted.top_logprobs);
   }
   const auto& ends = config_.end_of_generation;
   const bool is_end = wanted.stop_at_end && std::find(ends.begin(), ends.end(), out.token) != ends.end();

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/permanent.hpp"
 #include "engine/lora/targets.hpp"
 #include "kernels/layer/lora_args.hpp"
 
@@ -35,7 +36,9 @@ bool has(const engine::lora_adapter& adapter, std::uint64_t at, std::uint64_t co
 engine::result<void> check_adapter_room(const engine::model& m, engine::adapter_room room) {
   if (room.count == 0) return {};
   if (m.spec.pooling) return refused("has no place: models of embeddings and ranking take none");
-  if (m.spec.latent) return refused("has no place: models with latent attention take none");
+  if (m.spec.latent) {
+    return made_permanent(refused("has no place: models with latent attention take none"));
+  }
   if (room.rank_max == 0) return refused("has no place: its highest rank is 0, at least 1 is needed");
   return {};
 }

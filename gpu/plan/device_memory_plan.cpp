@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/base/permanent.hpp"
 #include "gpu/plan/weight_layout.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
@@ -53,13 +54,14 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
                                                        const device_plan_request& request) {
   const bool values = !m.spec.latent && request.kv.values == engine::kv_type::f32;
   if (request.kv.keys == engine::kv_type::f32 || values)
-    return error(errc::worker_start_failed, "a KV cache in f32 is of the host backend alone",
-                 request.kv.keys == engine::kv_type::f32 ? "kv-type-k" : "kv-type-v");
+    return engine::made_permanent({errc::worker_start_failed,
+                                   "a KV cache in f32 is of the host backend alone",
+                                   request.kv.keys == engine::kv_type::f32 ? "kv-type-k" : "kv-type-v"});
   if (m.spec.latent && request.kv.keys != engine::kv_type::f16)
-    return error(errc::worker_start_failed,
-                 "a KV cache in " + std::string(to_string(request.kv.keys)) +
-                     " of a model with latent attention is of the host backend alone",
-                 "kv-type-k");
+    return engine::made_permanent({errc::worker_start_failed,
+                                   "a KV cache in " + std::string(to_string(request.kv.keys)) +
+                                       " of a model with latent attention is of the host backend alone",
+                                   "kv-type-k"});
   const auto layout = lay_out_weights(m, 0);
   if (!layout) return layout.error();
   const engine::memory_plan plan{
@@ -70,10 +72,11 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
       .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float))),
       .adapters_bytes = request.adapters_bytes};
   if (request.kv_bytes_max != 0 && plan.kv_bytes > request.kv_bytes_max) {
-    return error(errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
-                                              " bytes for " + std::to_string(request.slots) + " x " +
-                                              std::to_string(request.context) + " positions, the limit is " +
-                                              std::to_string(request.kv_bytes_max));
+    return engine::made_permanent(
+        {errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) + " bytes for " +
+                                      std::to_string(request.slots) + " x " +
+                                      std::to_string(request.context) + " positions, the limit is " +
+                                      std::to_string(request.kv_bytes_max)});
   }
   return plan;
 }

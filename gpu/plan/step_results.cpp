@@ -25,6 +25,8 @@ std::uint32_t drafts_that_fit(std::uint32_t slots, std::uint32_t wanted) noexcep
 kernels::sample_request device_request(const engine::sample_request& asked, std::uint32_t result,
                                        std::uint32_t mask) {
   const engine::sampling_params& p = *asked.params;
+  // The host chooses, and the device whatever costs it least.
+  if (p.needs_logits()) return {.remaining = asked.remaining, .result = result};
   ORCD_ENSURE(p.repeat_last_n <= kernels::sample_window_max && asked.draw >= 0.0 && asked.draw < 1.0);
   ORCD_ENSURE(asked.top_logprobs <= kernels::top_logprobs_max &&
               p.biases.size() <= kernels::sample_biases_max);

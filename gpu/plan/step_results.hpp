@@ -18,7 +18,8 @@ inline constexpr std::uint32_t launch_depth = 2;
 [[nodiscard]] std::uint32_t drafts_that_fit(std::uint32_t slots, std::uint32_t wanted) noexcept;
 
 /// `result` is the index in the ring, `mask` the row of its mask, if it has one. The request was validated:
-/// windows up to sample_window_max, draw in [0, 1).
+/// windows up to sample_window_max, draw in [0, 1). Of a request that needs the logits the device's choice is
+/// not used.
 [[nodiscard]] kernels::sample_request device_request(const engine::sample_request& asked,
                                                      std::uint32_t result, std::uint32_t mask = 0);
 [[nodiscard]] engine::sampled_token sampled_from(engine::slot_id slot, const kernels::sample_result& result);

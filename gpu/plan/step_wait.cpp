@@ -30,4 +30,20 @@ step_end wait_for_step(const std::function<bool()>& done, const std::function<vo
   return step_end::done;
 }
 
+engine::accelerator_failure overdue(const step_pace& pace) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(pace.limit).count();
+  return {engine::errc::cuda_error, "a step did not end within " + std::to_string(seconds) + " s"};
+}
+
+bool wait_for_pass(const std::function<bool()>& done, const std::function<void()>& healthy,
+                   const engine::interrupt_flag& interrupt) {
+  const step_pace pace;
+  switch (wait_for_step(done, healthy, interrupt, pace)) {
+    case step_end::done: return true;
+    case step_end::interrupted: return false;
+    case step_end::overdue: break;
+  }
+  throw overdue(pace);
+}
+
 }  // namespace orcd::gpu

@@ -33,5 +33,10 @@ enum class step_end { done, interrupted, overdue };
 [[nodiscard]] step_end wait_for_step(const std::function<bool()>& done, const std::function<void()>& healthy,
                                      const engine::interrupt_flag& interrupt, const step_pace& pace = {},
                                      const step_clock& clock = {});
+/// What is thrown where a step is overdue.
+[[nodiscard]] engine::accelerator_failure overdue(const step_pace& pace);
+/// Waits for a part of a step; false when interrupted. Throws when it is overdue.
+[[nodiscard]] bool wait_for_pass(const std::function<bool()>& done, const std::function<void()>& healthy,
+                                 const engine::interrupt_flag& interrupt);
 
 }  // namespace orcd::gpu

@@ -5,9 +5,9 @@
 //                    softmax       eight threads a head                      scores, probabilities: shared
 //                    values        each warp up to 64 dimensions, all heads  mma: heads x dimensions,
 //                    registers
-//   page done:       folded into totals in registers; or, where blocks share a token's pages, written out,
-//   and
-//                    the last block to arrive folds all pages
+//   page done:       folded into totals in registers;
+//                    or, where blocks share a token's pages, written out, and the last block to arrive
+//                    folds all pages
 //
 // So every row is read once for all heads of the block, for its scores and its values.
 #include <cuda_fp16.h>

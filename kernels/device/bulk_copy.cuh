@@ -65,8 +65,8 @@ static __device__ __noinline__ void barrier_wait_longer(std::uint32_t barrier, s
 __device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
   if (!barrier_try_wait(barrier, parity)) barrier_wait_longer(barrier, parity);
 }
-/// The same without a time limit, for a kernel that would spill the limit's register. The host gives up its
-/// step.
+/// The same without a time limit, for a kernel that would spill the limit's register. A step that hangs here
+/// ends with the process: the watchdog is fed only while steps end.
 __device__ inline void barrier_wait_unbounded(std::uint32_t barrier, std::uint32_t parity) {
   while (!barrier_try_wait(barrier, parity)) {
   }

@@ -1,6 +1,6 @@
 // Weights whose quanta are indices of a grid (quant_grids.hpp) with signs, packed; what packed_tile.cuh is
-// for the other formats. A lane has of a group of 64 columns sixteen values of row g and sixteen of row g +
-// 8:
+// for the other formats. A lane has of a group of 64 columns sixteen values of row g and sixteen of
+// row g + 8:
 //
 //   IQ3   words 0 and 1: four bytes of index of row g, of row g + 8: one for each mma step; word 2: signs
 //   IQ2   word 0: a byte of index for each eight values, two of row g, two of row g + 8; word 1: signs

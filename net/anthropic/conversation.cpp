@@ -27,6 +27,10 @@ void append_text(json::string& to, std::string_view text) {
 /// Puts messages together.
 class conversation {
  public:
+  explicit conversation(left_names* left) : left_(left) {}
+
+  /// Where pictures are noted; null: they are refused.
+  [[nodiscard]] left_names* left() const noexcept { return left_; }
   void system(std::string_view text) { append_text(message("system").at("content").as_string(), text); }
   void user(std::string_view text) { append_text(message("user").at("content").as_string(), text); }
   void result_of(std::string_view id, std::string_view text) {
@@ -41,7 +45,7 @@ class conversation {
     if (!thoughts.is_string()) thoughts.emplace_string();
     append_text(thoughts.get_string(), text);
   }
-  void call(std::string_view id, std::string_view name, const json::object& input) {
+  void call(std::string_view id, std::string_view name, const json::value& input) {
     auto& calls = message("assistant")["tool_calls"];
     if (!calls.is_array()) calls.emplace_array();
     json::object function{{"name", name}, {"arguments", input}};
@@ -59,6 +63,7 @@ class conversation {
   [[nodiscard]] json::array take() && { return std::move(messages_); }
 
  private:
+  left_names* left_;
   json::array messages_;
   std::map<std::string, std::string, std::less<>> names_;  ///< of the functions, by the ids of their calls
 };
@@ -88,14 +93,20 @@ result<void> each_block(const json::array& blocks, const std::string& path, cons
   return {};
 }
 
-/// A string or text blocks, joined.
-result<json::string> read_texts(const json::value& value, const std::string& path) {
+/// A string or text blocks, joined; with `left`, pictures too.
+result<json::string> read_texts(const json::value& value, const std::string& path,
+                                left_names* left = nullptr) {
   if (value.is_string()) return value.get_string();
   if (!value.is_array()) return refuse_kind(path, "a string or an array of blocks", value);
   json::string out;
   const auto read = each_block(
       value.get_array(), path,
-      [&out](const json::object& block, std::string_view type, const std::string& where) -> result<void> {
+      [&](const json::object& block, std::string_view type, const std::string& where) -> result<void> {
+        if (type == "image" && left != nullptr) {
+          note_left(*left, "content", "image");
+          append_text(out, picture_text);
+          return {};
+        }
         if (type != "text") return refuse_type(where, type, "'text'");
         const auto text = read_text_block(block, where);
         if (!text) return text.error();
@@ -141,7 +152,7 @@ result<void> read_result(const json::object& block, const std::string& path, con
   if (!failed) return failed.error();
   json::string text;
   if (const auto* content = find_member(block, "content")) {
-    auto read = read_texts(*content, path + ".content");
+    auto read = read_texts(*content, path + ".content", out.left());
     if (!read) return read.error();
     text = std::move(*read);
   }
@@ -171,7 +182,9 @@ result<void> read_call(const json::object& block, const std::string& path, conve
   if (!name) return name.error();
   const auto input = object_member(block, path, "input");
   if (!input) return input.error();
-  out.call(*id, *name, **input);
+  // Arguments that were cut come back as the answer had them.
+  const auto* const cut = (*input)->size() == 1 ? (*input)->if_contains(cut_arguments) : nullptr;
+  out.call(*id, *name, cut != nullptr && cut->is_string() ? *cut : json::value(**input));
   return {};
 }
 
@@ -230,7 +243,8 @@ result<void> read_message(const json::object& message, const std::string& path, 
 
 }  // namespace
 
-result<json::array> read_conversation(const json::value& system, const json::value& messages) {
+result<json::array> read_conversation(const json::value& system, const json::value& messages,
+                                      left_names* left) {
   if (!messages.is_array()) return refuse_kind("messages", "an array", messages);
   const auto& list = messages.get_array();
   if (list.empty()) return refuse_field("messages", "must not be empty");
@@ -238,7 +252,7 @@ result<json::array> read_conversation(const json::value& system, const json::val
     return refuse_field("messages", "may have " + std::to_string(messages_max) + " messages, it has " +
                                         std::to_string(list.size()));
   }
-  conversation out;
+  conversation out(left);
   if (const auto read = read_system(system, out); !read) return read.error();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = element_path("messages", i);

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "engine/chat/json_scanner.hpp"
+#include "net/anthropic/conversation.hpp"
 #include "net/http/respond.hpp"
+#include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
 
 namespace orcd::net {
@@ -101,14 +104,6 @@ class event_writer final : public message_writer {
   void keep_alive(std::string& out) override { append_event(out, "ping", R"({"type":"ping"})"); }
 
  private:
-  static void append_event(std::string& out, std::string_view name, std::string_view data) {
-    out += "event: ";
-    out += name;
-    out += "\ndata: ";
-    out += data;
-    out += "\n\n";
-  }
-
   /// Begins a block, unless one of the kind is open: what comes in pieces is one block.
   void open(std::string& out, const output_delta& part, std::string_view block) {
     if (open_ && what_ == part.what) return;
@@ -165,6 +160,28 @@ class event_writer final : public message_writer {
   std::uint32_t index_ = 0;                                ///< of the open or the next block
 };
 
+bool is_whole(std::string_view json) {
+  using verdict = engine::json_scanner::verdict;
+  engine::json_scanner scanner;
+  verdict last = verdict::more;
+  for (const char c : json) {
+    if (last != verdict::more) return false;
+    last = scanner.push(c);
+  }
+  return last == verdict::done;
+}
+
+/// An object in any case. Arguments that were cut off are a text in it: no tool takes it for whole ones.
+std::string input_of(const std::string& arguments) {
+  if (arguments.empty()) return "{}";
+  if (is_whole(arguments)) return arguments;
+  std::string out;
+  json_object input(out);
+  input.text(cut_arguments, arguments);
+  input.close();
+  return out;
+}
+
 void append_block(std::string& out, const message_identity& identity, const whole_message::part& part) {
   json_object block(out);
   if (part.what == output_delta::kind::reasoning) {
@@ -175,7 +192,7 @@ void append_block(std::string& out, const message_identity& identity, const whol
     block.text("type", "tool_use")
         .text("id", part.id)
         .text("name", part.name)
-        .raw("input", part.text.empty() ? std::string_view("{}") : part.text);
+        .raw("input", input_of(part.text));
   } else {
     block.text("type", "text").text("text", part.text);
   }

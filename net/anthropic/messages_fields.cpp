@@ -59,7 +59,7 @@ result<void> messages_fields::take_messages(value_ref value) {
 }
 
 result<void> messages_fields::take_tools(value_ref value) {
-  const auto tools = read_offered_tools(value);
+  const auto tools = read_offered_tools(value, left_);
   if (!tools) return tools.error();
   return chat_.take("tools", *tools);
 }
@@ -86,6 +86,7 @@ result<void> messages_fields::take_thinking(value_ref value) {
     const auto tokens = as_integer("thinking.budget_tokens", *budget, 1, budget_tokens_max);
     if (!tokens) return tokens.error();
     hints_["thinking_budget"] = *tokens;
+    budget_ = static_cast<std::uint32_t>(*tokens);
   }
   if (find_member(*thinking, "display") == nullptr) return {};
   const auto display = text_member(*thinking, field_, "display");

@@ -3,6 +3,8 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +18,7 @@ enum class messages_use { answer, count };
 class messages_fields {
  public:
   messages_fields(messages_use use, const completion_limits& limits)
-      : use_(use), chat_(completion_kind::chat, limits) {}
+      : use_(use), strict_fields_(limits.strict_fields), chat_(completion_kind::chat, limits) {}
 
   /// Takes one field of the body; null counts as absent.
   [[nodiscard]] engine::result<void> take(std::string_view name, const boost::json::value& value);
@@ -54,6 +56,7 @@ class messages_fields {
   [[nodiscard]] engine::error refuse(const std::string& what) const { return refuse_field(field_, what); }
 
   messages_use use_;
+  bool strict_fields_;
   completion_fields chat_;
   std::string field_;
   std::string format_field_;  ///< that asked for a format; empty: none has
@@ -61,7 +64,9 @@ class messages_fields {
   boost::json::value messages_;
   std::vector<std::string> stops_;
   boost::json::object hints_;
+  left_names left_;
   bool has_max_tokens_ = false;
+  std::optional<std::uint32_t> budget_;  ///< tokens of reasoning
   bool thinks_ = false;
   bool hides_thoughts_ = false;
 };

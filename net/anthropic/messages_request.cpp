@@ -6,6 +6,7 @@
 #include "net/anthropic/conversation.hpp"
 #include "net/anthropic/messages_fields.hpp"
 #include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
 
 namespace orcd::net {
@@ -50,16 +51,17 @@ const messages_fields::rule* messages_fields::find_rule(std::string_view name) n
 result<void> messages_fields::take(std::string_view name, value_ref value) {
   if (is_worker_field(name)) return chat_.take(name, value);
   const rule* const known = find_rule(name);
+  if (value.is_null() && !strict_fields_) return {};
   if (known == nullptr) return unknown_field(name);
   if (value.is_null()) return {};
   field_ = name;
-  return (this->*known->take)(value);
+  return value.is_double() ? (this->*known->take)(without_fraction(value)) : (this->*known->take)(value);
 }
 
 result<completion_request> messages_fields::finish() && {
   if (messages_.is_null()) return refuse_field("messages", "is missing");
   if (use_ == messages_use::answer && !has_max_tokens_) return refuse_field("max_tokens", "is missing");
-  const auto conversation = read_conversation(system_, messages_);
+  const auto conversation = read_conversation(system_, messages_, strict_fields_ ? nullptr : &left_);
   if (!conversation) return conversation.error();
   if (const auto taken = chat_.take("messages", *conversation); !taken) return taken.error();
   auto request = std::move(chat_).finish();
@@ -67,11 +69,13 @@ result<completion_request> messages_fields::finish() && {
   if (const auto begun = take_beginning(*request); !begun) return begun.error();
   if (!format_field_.empty()) request->constraints.field = format_field_;
   request->stop = std::move(stops_);
+  request->left_out = std::move(left_);
   // Without the field there is no thinking. Templates that can leave it out read one of two names.
   hints_["enable_thinking"] = thinks_;
   hints_["thinking"] = thinks_;
   request->template_hints = std::move(hints_);
   request->omit_reasoning = hides_thoughts_;
+  if (budget_) request->reasoning_tokens_max = budget_;
   request->count_only = use_ == messages_use::count;
   return request;
 }

@@ -64,14 +64,28 @@ result<json::value> read_tool(const json::value& value, const std::string& path,
   return json::value(json::object{{"type", "function"}, {"function", std::move(function)}});
 }
 
+/// The type of a tool by which the API's own servers search or fetch; empty where it is none.
+std::string_view search_in(const json::value& value) {
+  const auto* tool = value.if_object();
+  const auto* type = tool == nullptr ? nullptr : find_member(*tool, "type");
+  if (type == nullptr || !type->is_string()) return {};
+  const std::string_view name = type->get_string();
+  return name.starts_with("web_search_") || name.starts_with("web_fetch_") ? name : std::string_view();
+}
+
 }  // namespace
 
-result<json::array> read_offered_tools(const json::value& tools) {
+result<json::array> read_offered_tools(const json::value& tools, left_names& left) {
   if (!tools.is_array()) return refuse_kind("tools", "an array", tools);
   json::array out;
   std::set<std::string> taken;
-  for (const auto& tool : tools.get_array()) {
-    auto read = read_tool(tool, element_path("tools", out.size()), taken);
+  const auto& list = tools.get_array();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (const auto search = search_in(list[i]); !search.empty()) {
+      note_left(left, "tool", search);
+      continue;
+    }
+    auto read = read_tool(list[i], element_path("tools", i), taken);
     if (!read) return read.error();
     out.push_back(std::move(*read));
   }

@@ -6,11 +6,14 @@
 #include <boost/json/value.hpp>
 
 #include "engine/base/error.hpp"
+#include "net/openai/left_fields.hpp"
 
 namespace orcd::net {
 
-/// Errors: invalid_request with the path: "tools[0].input_schema".
-[[nodiscard]] engine::result<boost::json::array> read_offered_tools(const boost::json::value& tools);
+/// Searches of Anthropic's own servers are left out and noted in `left`: clients list them beside their
+/// tools, and a model may do without. Errors: invalid_request with the path: "tools[0].input_schema".
+[[nodiscard]] engine::result<boost::json::array> read_offered_tools(const boost::json::value& tools,
+                                                                    left_names& left);
 
 struct chosen_tools {
   boost::json::value choice;  ///< as `tool_choice` of /v1/chat/completions

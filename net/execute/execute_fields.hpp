@@ -36,7 +36,10 @@ enum class execute_field : std::uint8_t {
 
 class execute_fields final : public field_sink {
  public:
-  explicit execute_fields(const request_limits& limits) : limits_(limits) {}
+  explicit execute_fields(const request_limits& limits) : limits_(limits) {
+    request_.sampling = limits.sampling;
+    request_.seed = limits.seed;
+  }
 
   [[nodiscard]] engine::result<void> on_field(std::string_view name) override;
   [[nodiscard]] engine::result<void> on_string(std::string&& value) override;

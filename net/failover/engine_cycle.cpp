@@ -102,7 +102,9 @@ std::string render_failover_metrics(const failover_status& status) {
   for (const auto from : all_states) {
     for (const auto to : all_states) {
       const auto count = status.transitions(from, to);
-      if (count == 0) continue;
+      // Takeovers count from 0: what is 1 when it is first seen has, for Prometheus, not increased.
+      const bool takes_over = from == failover_state::waking && to == failover_state::active;
+      if (count == 0 && !takes_over) continue;
       out.sample(static_cast<double>(count), {{"from", to_string(from)}, {"to", to_string(to)}});
     }
   }

@@ -15,9 +15,10 @@ using engine::error;
 using engine::result;
 
 constexpr std::uint32_t magic = 0x4843524F;  // "ORCH"
-constexpr std::uint16_t version = 2;
+constexpr std::uint16_t version = 4;
 constexpr std::uint32_t is_fresh = 1;
 constexpr std::uint32_t is_last = 2;
+constexpr std::uint32_t ports_max = 65'535;
 
 error malformed(const std::string& why) {
   return {errc::invalid_request, "frame: " + why};
@@ -31,6 +32,7 @@ void put_place(frame_writer& to, const held_place& place) {
 
 void write_body(frame_writer& to, const hello_frame& f) {
   to.put(f.engine);
+  to.put(f.system_port);
 }
 void write_body(frame_writer& to, const welcome_frame& f) {
   to.put(std::uint32_t{f.complete});
@@ -57,11 +59,21 @@ void write_body(frame_writer& to, const ping_frame& f) {
 void write_body(frame_writer&, const offer_frame&) {}
 void write_body(frame_writer&, const probe_frame&) {}
 void write_body(frame_writer&, const rest_frame&) {}
+void write_body(frame_writer&, const settled_frame&) {}
+void write_body(frame_writer&, const journal_damaged_frame&) {}
+void write_answers(frame_writer& to, const answer_identity& answers) {
+  ORCD_ENSURE(answers.parts.size() <= answer_identity::parts_max);
+  to.put(static_cast<std::uint32_t>(answers.parts.size()));
+  for (const auto part : answers.parts) to.put(part);
+  to.put(answers.weights.files);
+  to.put(answers.weights.mapped);
+  to.put(answers.weights.digest);
+}
 void write_body(frame_writer& to, const standby_frame& f) {
-  to.put(f.maker);
+  write_answers(to, f.answers);
 }
 void write_body(frame_writer& to, const who_frame& f) {
-  to.put(f.maker);
+  write_answers(to, f.answers);
 }
 void write_body(frame_writer& to, const waiting_frame& f) {
   ORCD_ENSURE(f.places.size() <= held_sockets_max);
@@ -72,9 +84,32 @@ void write_body(frame_writer& to, const report_frame& f) {
   to.put(f.engines);
   to.put(f.standbys);
   to.put(f.others);
+  to.put(f.differs);
   to.put(f.active);
   to.put(f.sockets);
   to.put(std::uint32_t{f.complete});
+  to.put(std::uint32_t{f.settled});
+}
+void write_body(frame_writer& to, const signal_frame& f) {
+  to.put(static_cast<std::uint32_t>(f.what));
+}
+void write_body(frame_writer&, const reloaded_frame&) {}
+void write_body(frame_writer&, const list_frame&) {}
+void write_body(frame_writer& to, const engines_frame& f) {
+  ORCD_ENSURE(f.engines.size() <= engine_ids);
+  to.put(f.port);
+  to.put(f.sockets);
+  to.put(std::uint32_t{f.complete});
+  to.put(f.journals_replaced);
+  to.put(f.closed_with_journals);
+  to.put(static_cast<std::uint32_t>(f.engines.size()));
+  for (const auto& one : f.engines) {
+    to.put(one.engine);
+    to.put(static_cast<std::uint32_t>(one.state));
+    to.put(std::uint32_t{one.is_silent});
+    to.put(one.process);
+    to.put(one.system_port);
+  }
 }
 
 using problem = frame_problem;
@@ -93,6 +128,10 @@ problem read_place(frame_reader& from, held_place& place) {
 
 problem read_body(frame_reader& from, hello_frame& f) {
   f.engine = from.take<std::uint32_t>();
+  f.system_port = from.take<std::uint32_t>();
+  if (f.system_port > ports_max) {
+    return "system port " + std::to_string(f.system_port) + ", the limit is " + std::to_string(ports_max);
+  }
   if (f.engine < engine_ids) return std::nullopt;
   return "engine " + std::to_string(f.engine) + ", the limit is " + std::to_string(engine_ids - 1);
 }
@@ -146,24 +185,82 @@ problem read_body(frame_reader&, offer_frame&) {
 problem read_body(frame_reader&, probe_frame&) {
   return std::nullopt;
 }
+problem read_body(frame_reader&, settled_frame&) {
+  return std::nullopt;
+}
+problem read_body(frame_reader&, journal_damaged_frame&) {
+  return std::nullopt;
+}
 problem read_body(frame_reader&, rest_frame&) {
   return std::nullopt;
 }
-problem read_body(frame_reader& from, standby_frame& f) {
-  f.maker = from.take<std::uint64_t>();
+problem read_answers(frame_reader& from, answer_identity& answers) {
+  const auto count = from.take<std::uint32_t>();
+  if (count > answer_identity::parts_max) {
+    return std::to_string(count) + " parts of an identity, the limit is " +
+           std::to_string(answer_identity::parts_max);
+  }
+  answers.parts.resize(count);
+  for (auto& part : answers.parts) part = from.take<std::uint64_t>();
+  answers.weights.files = from.take<std::uint64_t>();
+  answers.weights.mapped = from.take<std::uint64_t>();
+  answers.weights.digest = from.take<std::uint64_t>();
   return std::nullopt;
 }
+problem read_body(frame_reader& from, standby_frame& f) {
+  return read_answers(from, f.answers);
+}
 problem read_body(frame_reader& from, who_frame& f) {
-  f.maker = from.take<std::uint64_t>();
-  return std::nullopt;
+  return read_answers(from, f.answers);
 }
 problem read_body(frame_reader& from, report_frame& f) {
   f.engines = from.take<std::uint32_t>();
   f.standbys = from.take<std::uint32_t>();
   f.others = from.take<std::uint32_t>();
+  f.differs = from.take<std::uint32_t>();
   f.active = from.take<std::uint32_t>();
   f.sockets = from.take<std::uint32_t>();
-  return from.take_flag(f.complete);
+  if (auto wrong = from.take_flag(f.complete)) return wrong;
+  return from.take_flag(f.settled);
+}
+problem read_body(frame_reader& from, signal_frame& f) {
+  const auto number = from.take<std::uint32_t>();
+  f.what = static_cast<signal_frame::kind>(number);
+  if (f.what == signal_frame::kind::hang_up || f.what == signal_frame::kind::hand_over) return std::nullopt;
+  return "signal " + std::to_string(number) + ", not 1 to 2";
+}
+problem read_body(frame_reader&, reloaded_frame&) {
+  return std::nullopt;
+}
+problem read_body(frame_reader&, list_frame&) {
+  return std::nullopt;
+}
+problem read_listed(frame_reader& from, listed_engine& one) {
+  one.engine = from.take<std::uint32_t>();
+  const auto state = from.take<std::uint32_t>();
+  auto wrong = from.take_flag(one.is_silent);
+  one.process = from.take<std::uint32_t>();
+  one.system_port = from.take<std::uint32_t>();
+  if (wrong || from.is_short()) return wrong;
+  one.state = static_cast<listed_engine::kind>(state);
+  if (state >= 1 && state <= static_cast<std::uint32_t>(listed_engine::kind::leaves)) return std::nullopt;
+  return "state " + std::to_string(state) + " of an engine, not 1 to 4";
+}
+problem read_body(frame_reader& from, engines_frame& f) {
+  f.port = from.take<std::uint32_t>();
+  f.sockets = from.take<std::uint32_t>();
+  if (auto wrong = from.take_flag(f.complete)) return wrong;
+  f.journals_replaced = from.take<std::uint32_t>();
+  f.closed_with_journals = from.take<std::uint32_t>();
+  const auto count = from.take<std::uint32_t>();
+  if (count > engine_ids) {
+    return std::to_string(count) + " engines, the limit is " + std::to_string(engine_ids);
+  }
+  f.engines.resize(count);
+  for (auto& one : f.engines) {
+    if (auto wrong = read_listed(from, one)) return wrong;
+  }
+  return std::nullopt;
 }
 
 /// The frame whose place in `frame` is `type` - 1, read by the function above that is for it.

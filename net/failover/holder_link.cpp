@@ -39,11 +39,11 @@ std::uint64_t cookie_of(int socket) noexcept {
 
 }  // namespace
 
-holder_link::holder_link(asio::io_context& io, std::string socket_path, std::uint32_t engine_id,
+holder_link::holder_link(asio::io_context& io, std::string socket_path, hello_frame self,
                          holder_events events)
     : io_(io),
       path_(std::move(socket_path)),
-      engine_(engine_id),
+      self_(self),
       events_(std::move(events)),
       look_(io),
       answer_timer_(io) {}
@@ -69,7 +69,7 @@ result<void> holder_link::connect() {
   socket_->start(
       {[this](frame_socket::received got) { on_frame(std::move(got)); }, [this](const error&) { on_end(); }});
   const std::array<int, 1> beside{pidfd.get()};
-  socket_->send({0, hello_frame{engine_}}, beside);
+  socket_->send({0, self_}, beside);
   return {};
 }
 
@@ -98,6 +98,8 @@ void holder_link::on_frame(frame_socket::received got) {
     if (got.what.request == question_) answer(*report);
   } else if (std::holds_alternative<rest_frame>(got.what.body)) {
     post(events_.rested);
+  } else if (const auto* const signal = std::get_if<signal_frame>(&got.what.body)) {
+    post([this, kind = signal->what] { events_.signalled(kind); });
   }
 }
 
@@ -108,30 +110,32 @@ void holder_link::answer(std::optional<report_frame> report) {
   }
 }
 
-void holder_link::ask(std::uint64_t maker, std::function<void(std::optional<report_frame>)> told) {
+void holder_link::ask(answer_identity answers, std::function<void(std::optional<report_frame>)> told) {
   answer(std::nullopt);
   asked_ = std::move(told);
   if (!welcomed_) return answer(std::nullopt);
-  socket_->send({++question_, who_frame{maker}});
+  socket_->send({++question_, who_frame{std::move(answers)}});
   answer_timer_.expires_after(report_limit);
   answer_timer_.async_wait([this, alive = std::weak_ptr<bool>(alive_)](error_code failed) {
     if (!failed && !alive.expired()) answer(std::nullopt);
   });
 }
 
-void holder_link::stand_by(std::uint64_t maker) {
-  standby_ = maker;
-  if (welcomed_) socket_->send({0, standby_frame{maker}});
+void holder_link::stand_by(answer_identity answers) {
+  standby_ = std::move(answers);
+  if (welcomed_) socket_->send({0, standby_frame{*standby_}});
 }
 
 void holder_link::on_welcome(const welcome_frame& what, std::vector<file_descriptor> descriptors) {
   complete_ = what.complete;
-  if (what.complete) {
+  // A holder that was restarted may have another journal until it gets this one by offer().
+  if (what.complete && !settled_) {
     journal_ = std::move(descriptors[0]);
     listener_ = std::move(descriptors[1]);
   }
   const bool first = !std::exchange(welcomed_, true);
   if (first && standby_) socket_->send({0, standby_frame{*standby_}});
+  if (first && std::exchange(untold_reload_, false)) reloaded();
   if (first && !opening_) post(events_.connected);
 }
 
@@ -180,6 +184,7 @@ void holder_link::look_again() {
 
 void holder_link::take_over(std::uint32_t room, held_handler done) {
   standby_.reset();
+  settled_ = false;
   taking_over_ = std::move(done);
   taken_ = {};
   std::fill(known_.begin(), known_.end(), known_socket{});
@@ -193,8 +198,23 @@ void holder_link::closed(std::uint32_t slot, std::uint64_t serial) {
   if (welcomed_) socket_->send({0, closed_frame{{slot, serial}}});
 }
 
+void holder_link::report_damaged_journal() {
+  if (welcomed_) socket_->send({0, journal_damaged_frame{}});
+}
+
+void holder_link::settled() {
+  settled_ = true;
+  if (welcomed_) socket_->send({0, settled_frame{}});
+}
+
 void holder_link::yield(bool rests) {
+  settled_ = false;
   if (welcomed_) socket_->send({0, yield_frame{rests}});
+}
+
+void holder_link::reloaded() {
+  untold_reload_ = !welcomed_;
+  if (welcomed_) socket_->send({0, reloaded_frame{}});
 }
 
 void holder_link::ping(std::uint64_t progress) {

@@ -38,14 +38,16 @@ struct holder_events {
   /// A holder is there again. An active engine calls offer(): the holder may have nothing, and cannot know
   /// what has changed meanwhile.
   std::function<void()> connected;
+  /// An operator has told the holder by a signal what is to be done.
+  std::function<void(signal_frame::kind)> signalled;
 };
 
 class holder_link {
  public:
   using held_handler = std::function<void(held_connections)>;
 
-  holder_link(boost::asio::io_context& io, std::string socket_path, std::uint32_t engine_id,
-              holder_events events);
+  /// `self`: what the engine says of itself.
+  holder_link(boost::asio::io_context& io, std::string socket_path, hello_frame self, holder_events events);
   ~holder_link();
   holder_link(const holder_link&) = delete;
   holder_link& operator=(const holder_link&) = delete;
@@ -57,7 +59,8 @@ class holder_link {
   [[nodiscard]] bool is_connected() const noexcept { return welcomed_; }
   /// Whether the holder has a journal and a listening socket of its own.
   [[nodiscard]] bool is_complete() const noexcept { return complete_; }
-  /// The latest ones that a holder sent; they stay when it is gone. -1 before.
+  /// The latest ones that a holder sent before this engine had settled, which go on with it; they stay when
+  /// the holder is gone. -1 before.
   [[nodiscard]] int journal() const noexcept { return journal_.get(); }
   [[nodiscard]] int listener() const noexcept { return listener_.get(); }
 
@@ -67,17 +70,26 @@ class holder_link {
   void take_over(std::uint32_t room, held_handler done);
   /// The engine has shut this connection down and closed it: the holder closes its duplicate.
   void closed(std::uint32_t slot, std::uint64_t serial);
+  /// This engine goes on with all that it took over: whoever handed over to it may end.
+  void settled();
+  /// Nobody can read the journal, and what take_over() brought is closed: the holder makes another one, which
+  /// is here when the next take_over() is done.
+  void report_damaged_journal();
   /// This engine is not the active one any more: another may take over. `rests`: the device does nothing for
   /// this engine any more; else that is over with its process.
   void yield(bool rests);
-  /// This engine could take over, and answers as all engines of `maker` do; until take_over().
-  void stand_by(std::uint64_t maker);
+  /// This engine could take over, and answers as all engines of this identity do; until take_over(). Again
+  /// when that changes.
+  void stand_by(answer_identity answers);
   /// What the holder knows; `told` gets nothing where there is no answer within a second. One question at a
   /// time: the one before gets nothing.
-  void ask(std::uint64_t maker, std::function<void(std::optional<report_frame>)> told);
+  void ask(answer_identity answers, std::function<void(std::optional<report_frame>)> told);
   /// Gives the holder journal, listening socket and all connections that are open here, instead of
   /// take_over(); others that it has it ends. The engine must have stopped accepting by itself.
   void offer();
+  /// This engine has read keys and log level again because its operator told it so; the others are told, at
+  /// once or by the next holder.
+  void reloaded();
   /// A sign of life of the io thread; `progress` changes whenever the GPU thread has moved.
   void ping(std::uint64_t progress);
 
@@ -97,7 +109,7 @@ class holder_link {
 
   boost::asio::io_context& io_;
   const std::string path_;
-  const std::uint32_t engine_;
+  const hello_frame self_;
   const holder_events events_;
   void answer(std::optional<report_frame> report);
   boost::asio::steady_timer look_;
@@ -108,7 +120,9 @@ class holder_link {
   bool opening_ = false;  ///< open() waits for the first answer
   bool welcomed_ = false;
   bool complete_ = false;
-  std::optional<std::uint64_t> standby_;  ///< the maker, while this engine stands by
+  bool settled_ = false;  ///< until take_over() or yield(): what is in hand is in this journal
+  bool untold_reload_ = false;
+  std::optional<answer_identity> standby_;  ///< while this engine stands by
   std::function<void(std::optional<report_frame>)> asked_;
   std::uint32_t question_ = 0;
   held_handler taking_over_;  ///< until all connections are here

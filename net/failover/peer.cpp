@@ -98,6 +98,13 @@ bool is_own_pidfd(int socket, int pidfd) {
   return !facts || is_number_of(peer->pid, process_in(*facts));
 }
 
+std::optional<std::uint32_t> process_number(int pidfd) {
+  const auto facts = facts_of(pidfd);
+  const auto number = facts ? process_in(*facts) : std::nullopt;
+  if (!number || *number <= 0) return std::nullopt;
+  return static_cast<std::uint32_t>(*number);
+}
+
 bool has_ended(int pidfd) noexcept {
   pollfd one{pidfd, POLLIN, 0};
   return ::poll(&one, 1, 0) > 0;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,9 @@ struct peer_rule {
 [[nodiscard]] bool is_number_of(pid_t peer, std::optional<long> process) noexcept;
 /// The same of the process that connected the socket. True where there is no /proc to ask.
 [[nodiscard]] bool is_own_pidfd(int socket, int pidfd);
+/// The process that a pidfd is of, by its number in this PID namespace; nullopt where it has none here, has
+/// ended, or the kernel does not tell.
+[[nodiscard]] std::optional<std::uint32_t> process_number(int pidfd);
 /// A process that a pidfd is of has ended.
 [[nodiscard]] bool has_ended(int pidfd) noexcept;
 /// Whether two pidfds are of one process, as far as this PID namespace sees it.

@@ -22,16 +22,31 @@ std::string describe(const probe_facts& facts, bool good, const std::string& rea
   json_object json(body);
   json.text("status", good ? "ok" : "not_ok");
   if (!reason.empty()) json.text("reason", reason);
-  json.text("failover_state", to_string(facts.state))
-      .text("state", engine::to_string(facts.lifecycle))
-      .text("role", facts.state == failover_state::active ? "active" : "standby")
-      .integer("engine_id", facts.engine)
-      .text("lock_owner", facts.owner);
+  if (!facts.alone) json.text("failover_state", to_string(facts.state));
+  json.text("state", engine::to_string(facts.lifecycle));
+  if (!facts.alone) {
+    json.text("role", facts.state == failover_state::active ? "active" : "standby")
+        .integer("engine_id", facts.engine)
+        .text("lock_owner", facts.owner);
+  }
   if (facts.epoch > 0) json.integer("epoch", facts.epoch);
   if (facts.holder_connected) json.boolean("holder_connected", *facts.holder_connected);
-  json.integer("resumed_total", facts.resumed);
+  if (!facts.alone) json.integer("resumed_total", facts.resumed);
   json.close();
   return body;
+}
+
+constexpr std::array orders{system_order::sleep, system_order::wake_up, system_order::shutdown};
+
+/// The order that has this path.
+std::optional<system_order> order_at(std::string_view path) noexcept {
+  const auto* const found = std::find_if(orders.begin(), orders.end(),
+                                         [path](system_order order) { return path_of(order) == path; });
+  return found == orders.end() ? std::nullopt : std::optional(*found);
+}
+
+std::string_view path_in(std::string_view target) noexcept {
+  return target.substr(0, target.find('?'));
 }
 
 }  // namespace
@@ -68,15 +83,14 @@ bool is_ready(const probe_facts& facts) noexcept {
 
 std::optional<reply> answer_probe(std::string_view method, std::string_view target,
                                   const probe_facts& facts) {
-  constexpr std::array<std::string_view, 6> known{"/live",    "/health",  "/ready",
-                                                  "/metrics", sleep_path, wake_path};
-  const auto path = target.substr(0, target.find('?'));
-  if (std::find(known.begin(), known.end(), path) == known.end()) {
+  constexpr std::array<std::string_view, 4> probes{"/live", "/health", "/ready", "/metrics"};
+  const auto path = path_in(target);
+  const bool ordered = order_at(path).has_value();
+  if (!ordered && std::find(probes.begin(), probes.end(), path) == probes.end()) {
     return make_error_reply({engine::errc::not_found,
-                             "the system port has /live, /health, /ready, /metrics, /engine/sleep and "
-                             "/engine/wake_up"});
+                             "the system port has /live, /health, /ready, /metrics, /engine/sleep, "
+                             "/engine/wake_up and /shutdown"});
   }
-  const bool ordered = path == sleep_path || path == wake_path;
   if (ordered || (method != "GET" && method != "HEAD")) {
     reply refused = make_protocol_reply(405, ordered ? "this path takes POST" : "this path takes GET");
     refused.allow = ordered ? "POST" : "GET, HEAD";
@@ -89,9 +103,26 @@ std::optional<reply> answer_probe(std::string_view method, std::string_view targ
   return make_json_reply(good ? 200 : 503, describe(facts, good, {}));
 }
 
-bool is_order(std::string_view method, std::string_view target) noexcept {
-  const auto path = target.substr(0, target.find('?'));
-  return method == "POST" && (path == sleep_path || path == wake_path);
+std::string_view path_of(system_order order) noexcept {
+  switch (order) {
+    case system_order::sleep: return "/engine/sleep";
+    case system_order::wake_up: return "/engine/wake_up";
+    case system_order::shutdown: break;
+  }
+  return "/shutdown";
+}
+
+std::string_view what_of(system_order order) noexcept {
+  switch (order) {
+    case system_order::sleep: return "have another engine serve";
+    case system_order::wake_up: return "ask an engine to serve";
+    case system_order::shutdown: break;
+  }
+  return "stop the worker";
+}
+
+std::optional<system_order> find_order(std::string_view method, std::string_view target) noexcept {
+  return method == "POST" ? order_at(path_in(target)) : std::nullopt;
 }
 
 reply answer_order(const probe_facts& facts, const engine::result<void>& done) {

@@ -15,6 +15,7 @@
 namespace orcd::net {
 
 struct probe_facts {
+  bool alone = false;  ///< the worker is none of several engines; `state` is as if it were
   failover_state state = failover_state::init;
   engine::lifecycle lifecycle = engine::lifecycle::starting;
   engine::health_cause cause = engine::health_cause::none;
@@ -33,12 +34,19 @@ struct probe_facts {
 [[nodiscard]] bool is_healthy(const probe_facts& facts) noexcept;
 [[nodiscard]] bool is_ready(const probe_facts& facts) noexcept;
 
-inline constexpr std::string_view sleep_path = "/engine/sleep";   ///< another engine is to serve
-inline constexpr std::string_view wake_path = "/engine/wake_up";  ///< asks whether this one does
-
-/// Whether a request is a POST to one of these paths, which answer_probe() is not asked about.
-[[nodiscard]] bool is_order(std::string_view method, std::string_view target) noexcept;
-/// Its answer: 200, or 409 with the reason why it was not done.
+/// What an operator may ask for by a POST to the system port.
+enum class system_order {
+  sleep,     ///< /engine/sleep: another engine is to serve
+  wake_up,   ///< /engine/wake_up: whether this one does
+  shutdown,  ///< /shutdown
+};
+[[nodiscard]] std::string_view path_of(system_order order) noexcept;
+/// For messages: "have another engine serve".
+[[nodiscard]] std::string_view what_of(system_order order) noexcept;
+/// The order that a request is; answer_probe() is not asked about such a one.
+[[nodiscard]] std::optional<system_order> find_order(std::string_view method,
+                                                     std::string_view target) noexcept;
+/// The answer to sleep and wake_up: 200, or 409 with the reason why it was not done.
 [[nodiscard]] reply answer_order(const probe_facts& facts, const engine::result<void>& done);
 /// Nobody but the lock wakes an engine. Error: not_ready, where it does not serve.
 [[nodiscard]] engine::result<void> answer_wake(const probe_facts& facts);

@@ -1,5 +1,8 @@
 #include "net/failover/system_port.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <boost/beast/http.hpp>
 #include <exception>
 #include <list>
@@ -7,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "net/failover/peer_user.hpp"
 #include "net/http/asio.hpp"
 #include "net/http/connection.hpp"
 #include "net/http/http_request.hpp"
@@ -27,6 +31,23 @@ constexpr milliseconds scrape_limit{500};
 constexpr milliseconds hand_over_limit{20'000};
 constexpr milliseconds look_interval{10};
 
+/// The values of the two headers that may have an API key.
+struct shown_keys {
+  std::string authorization;
+  std::string x_api_key;
+};
+
+tcp_ends ends_of(const beast::tcp_stream& stream) {
+  error_code gone;
+  return {stream.socket().local_endpoint(gone), stream.socket().remote_endpoint(gone)};
+}
+
+/// Whether the peer is a program of root or of this process's own user.
+bool runs_the_worker(const tcp_ends& ends) {
+  const auto user = user_of_peer(ends);
+  return user && (*user == 0 || *user == geteuid());
+}
+
 }  // namespace
 
 struct system_port::impl {
@@ -36,11 +57,14 @@ struct system_port::impl {
   using connection = std::shared_ptr<beast::tcp_stream>;
 
   result<void> listen();
+  error_code listen_at(std::uint32_t port);
   void start_accepting();
   asio::awaitable<void> accept_loop();
   void admit(tcp::socket socket);
   asio::awaitable<void> serve(connection stream);
-  asio::awaitable<reply> answer(connection stream, const request_sender& sender);
+  asio::awaitable<reply> answer(connection stream, const request_sender& sender, const shown_keys& shown);
+  [[nodiscard]] result<void> judge(connection stream, const request_sender& sender, const shown_keys& shown,
+                                   system_order order) const;
   asio::awaitable<reply> scrape();
   asio::awaitable<reply> hand_over(connection stream);
   void watch_wake();
@@ -50,6 +74,7 @@ struct system_port::impl {
   const system_context context;
   asio::io_context io{1};
   tcp::acceptor acceptor;
+  std::uint16_t port = 0;             ///< that it listens on
   asio::steady_timer look;            ///< at the state, to see a wake that takes too long
   asio::steady_timer pause;           ///< after an accept that failed
   std::list<connection> connections;  ///< the oldest first
@@ -59,19 +84,32 @@ struct system_port::impl {
   std::thread thread;
 };
 
-result<void> system_port::impl::listen() {
-  if (config.port == 0) return {};
+error_code system_port::impl::listen_at(std::uint32_t wanted) {
   error_code ec;
   const auto address = asio::ip::make_address(config.address, ec);
-  const tcp::endpoint endpoint(address, config.port);
+  const tcp::endpoint endpoint(address, static_cast<std::uint16_t>(wanted));
   if (!ec) acceptor.open(endpoint.protocol(), ec);
   if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (!ec) port = endpoint.port();
+  error_code ignored;
+  if (ec) acceptor.close(ignored);
+  return ec;
+}
+
+result<void> system_port::impl::listen() {
+  if (config.port == 0) return {};
+  const std::uint32_t last = std::min(std::uint32_t{config.port} + config.others, std::uint32_t{65'535});
+  error_code ec = asio::error::address_in_use;
+  for (std::uint32_t next = config.port; next <= last && ec == asio::error::address_in_use; ++next) {
+    if (next != config.serving_port) ec = listen_at(next);
+  }
   if (!ec) return {};
+  const auto range = last > config.port ? " to " + std::to_string(last) : std::string();
   return error(errc::worker_start_failed,
                "cannot listen on the system port, " + config.address + " port " +
-                   std::to_string(config.port) + ": " + ec.message(),
+                   std::to_string(config.port) + range + ": " + ec.message(),
                "system-port");
 }
 
@@ -139,7 +177,9 @@ asio::awaitable<void> system_port::impl::serve(connection stream) {
     error_code gone;
     const auto peer = stream->socket().remote_endpoint(gone);
     sender.on_loopback = !gone && unmapped(peer.address()).is_loopback();
-    response = co_await answer(stream, sender);
+    const shown_keys shown{std::string(parser.get()[http::field::authorization]),
+                           std::string(parser.get()["X-Api-Key"])};
+    response = co_await answer(stream, sender, shown);
   }
   const std::string out = render_reply(response, request, false);
   const auto [unwritten, written] = co_await asio::async_write(*stream, asio::buffer(out), as_tuple_token);
@@ -149,18 +189,42 @@ asio::awaitable<void> system_port::impl::serve(connection stream) {
   stream->socket().shutdown(tcp::socket::shutdown_both, ignored);
 }
 
-asio::awaitable<reply> system_port::impl::answer(connection stream, const request_sender& sender) {
+/// Whether the sender may give the order. Which user the sender is of is looked up where that decides.
+result<void> system_port::impl::judge(connection stream, const request_sender& sender,
+                                      const shown_keys& shown, system_order order) const {
+  if (const auto page = check_page(sender, config.hosts, {}); !page) return page.error();
+  const auto keys = context.keys.get();
+  const auto owner = keys->owner_of(shown.authorization, shown.x_api_key);
+  const auto ends = ends_of(*stream);
+  order_giver giver;
+  giver.has_keys = !keys->empty();
+  giver.owner = owner ? &*owner : nullptr;
+  const bool is_operator = owner && owner->role == key_role::operations;
+  giver.runs_the_worker = giver.has_keys && !is_operator && sender.on_loopback && runs_the_worker(ends);
+  auto may = check_operator(sender, giver, {what_of(order)});
+  const std::string route = std::string(sender.method) + " " + std::string(path_of(order));
+  const std::string_view key_name = owner ? std::string_view(owner->label) : std::string_view();
+  context.on_order({route, key_name, unmapped(ends.peer.address()).to_string(), may.has_value()});
+  return may;
+}
+
+asio::awaitable<reply> system_port::impl::answer(connection stream, const request_sender& sender,
+                                                 const shown_keys& shown) {
   if (const auto named = check_host(sender, config.hosts); !named) co_return make_error_reply(named.error());
   const auto facts = context.facts();
-  if (!is_order(sender.method, sender.target)) {
+  const auto order = find_order(sender.method, sender.target);
+  if (!order) {
     if (auto probe = answer_probe(sender.method, sender.target, facts)) co_return std::move(*probe);
     co_return co_await scrape();
   }
-  if (const auto page = check_page(sender, config.hosts, {}); !page) co_return make_error_reply(page.error());
-  if (const auto may = check_operator(sender, false, "stop the worker"); !may)
-    co_return make_error_reply(may.error());
-  if (sender.target.starts_with(wake_path)) co_return answer_order(facts, answer_wake(facts));
-  co_return co_await hand_over(std::move(stream));
+  if (const auto may = judge(stream, sender, shown, *order); !may) co_return make_error_reply(may.error());
+  switch (*order) {
+    case system_order::wake_up: co_return answer_order(facts, answer_wake(facts));
+    case system_order::sleep: co_return co_await hand_over(std::move(stream));
+    case system_order::shutdown: break;
+  }
+  context.shut_down();
+  co_return make_json_reply(202, "{\"status\":\"draining\"}");
 }
 
 asio::awaitable<reply> system_port::impl::hand_over(connection stream) {
@@ -203,7 +267,9 @@ asio::awaitable<reply> system_port::impl::scrape() {
   });
   const auto [waited] = co_await awaited->timer.async_wait(as_tuple_token);
   static_cast<void>(waited);
-  reply scraped = make_json_reply(200, render_failover_metrics(context.status) + awaited->text);
+  const std::string own =
+      context.status == nullptr ? std::string() : render_failover_metrics(*context.status);
+  reply scraped = make_json_reply(200, own + awaited->text);
   scraped.content_type = "text/plain; version=0.0.4; charset=utf-8";
   co_return scraped;
 }
@@ -211,7 +277,7 @@ asio::awaitable<reply> system_port::impl::scrape() {
 /// Looks at the lock, not at the state: an io thread that is stuck does not even learn that it has the lock.
 void system_port::impl::watch_wake() {
   watching = false;
-  const auto state = context.status.state();
+  const auto state = context.status == nullptr ? failover_state::active : context.status->state();
   const bool serves_later = state == failover_state::standby || state == failover_state::waking;
   if (serves_later && !warned && context.lock_held_for() > config.waking_timeout) {
     warned = true;
@@ -245,6 +311,10 @@ result<std::unique_ptr<system_port>> system_port::start(system_config config, sy
   auto* const port = parts.get();
   port->thread = std::thread([port] { port->run(); });
   return std::unique_ptr<system_port>(new system_port(std::move(parts)));
+}
+
+std::uint16_t system_port::port() const noexcept {
+  return impl_->port;
 }
 
 system_port::~system_port() {

@@ -1,6 +1,7 @@
 #include "net/http/api_keys.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/sha256.hpp"
 #include "net/json/text.hpp"
@@ -24,6 +25,13 @@ bool same(std::string_view a, std::string_view b) noexcept {
 /// Digits of a key's digest; enough that no two keys of one file have the same id.
 constexpr std::size_t key_id_digits = 32;
 
+/// What stands behind the scheme of an Authorization header.
+std::optional<std::string_view> bearer_of(std::string_view authorization) {
+  constexpr std::string_view scheme = "bearer ";
+  if (!same_ignoring_case(authorization.substr(0, scheme.size()), scheme)) return std::nullopt;
+  return authorization.substr(scheme.size());
+}
+
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= api_keys::name_bytes_max &&
          std::all_of(text.begin(), text.end(),
@@ -34,7 +42,58 @@ bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
 }
 
+constexpr std::string_view role_field = "role=";
+
+std::optional<key_role> role_of(std::string_view word) {
+  for (const auto role : {key_role::inference, key_role::operations}) {
+    if (word == to_string(role)) return role;
+  }
+  return std::nullopt;
+}
+
+/// The words of a line, one more than one may have where it has too many.
+std::vector<std::string_view> words_in(std::string_view line) {
+  constexpr std::string_view gaps = " \t";
+  constexpr std::size_t words_max = 3;
+  std::vector<std::string_view> out;
+  while (!line.empty() && out.size() <= words_max) {
+    const auto end = line.find_first_of(gaps);
+    out.push_back(line.substr(0, end));
+    line = end == std::string_view::npos ? std::string_view() : trimmed(line.substr(end));
+  }
+  return out;
+}
+
+/// What stands behind a key: a name, a role, or first one and then the other.
+struct key_words {
+  std::string_view name;
+  key_role role = key_role::inference;
+};
+
+/// Errors: what is wrong with the words, for behind "line N of the API key file".
+result<key_words> read_key_words(std::span<const std::string_view> words) {
+  key_words out;
+  const auto refuse = [](const std::string& what) { return error(errc::invalid_request, what); };
+  if (!words.empty() && words.back().starts_with(role_field)) {
+    const auto role = role_of(words.back().substr(role_field.size()));
+    if (!role) return refuse("has a role that is neither inference nor operator");
+    out.role = *role;
+    words = words.first(words.size() - 1);
+  }
+  if (words.empty()) return out;
+  if (words.size() > 1 || !is_name(words.front())) {
+    return refuse("has more than a key, a name of 1 to " + std::to_string(api_keys::name_bytes_max) +
+                  " letters, digits and ._-, and role=inference or role=operator");
+  }
+  out.name = words.front();
+  return out;
+}
+
 }  // namespace
+
+std::string_view to_string(key_role role) noexcept {
+  return role == key_role::operations ? "operator" : "inference";
+}
 
 std::string scoped_job_id(const key_owner& owner, const std::string& job_id) {
   return owner.key_id.empty() ? job_id : owner.key_id + ":" + job_id;
@@ -61,15 +120,14 @@ result<api_keys> api_keys::parse(std::string_view text) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     line = trimmed(line);
     if (line.empty() || line.front() == '#') continue;
-    const auto gap = line.find_first_of(" \t");
-    const auto shown = line.substr(0, gap);
-    const auto name = gap == std::string_view::npos ? std::string_view() : trimmed(line.substr(gap));
+    const auto words = words_in(line);
+    const auto shown = words.front();
     if (shown.size() > bytes_max)
       return refuse("has a key of more than " + std::to_string(bytes_max) + " bytes");
     if (!is_printable(shown)) return refuse("has a key with a character that is not printable ASCII");
-    if (gap != std::string_view::npos && !is_name(name))
-      return refuse("has more than a key and a name of 1 to " + std::to_string(name_bytes_max) +
-                    " letters, digits and ._-");
+    const auto behind = read_key_words(std::span(words).subspan(1));
+    if (!behind) return refuse(behind.error().message);
+    const std::string_view name = behind->name;
     if (out.keys_.size() == count_max)
       return refuse("is one key too many, " + std::to_string(count_max) + " fit");
     key made{engine::sha256_of(shown), {}};
@@ -78,6 +136,7 @@ result<api_keys> api_keys::parse(std::string_view text) {
     made.owner.key_id = made.digest.substr(0, key_id_digits);
     made.owner.tenant = name.empty() ? made.owner.key_id : std::string(name);
     made.owner.label = name.empty() ? "line " + std::to_string(number) : std::string(name);
+    made.owner.role = behind->role;
     out.keys_.push_back(std::move(made));
   }
   if (out.keys_.empty()) return error(errc::invalid_request, "the API key file has no key", "api-key-file");
@@ -94,14 +153,23 @@ const api_keys::key* api_keys::find(std::string_view shown) const {
 std::optional<key_owner> api_keys::owner_of(std::string_view authorization,
                                             std::string_view x_api_key) const {
   if (keys_.empty()) return key_owner();
-  constexpr std::string_view scheme = "bearer ";
   const key* found = nullptr;
-  if (same_ignoring_case(authorization.substr(0, scheme.size()), scheme)) {
-    found = find(authorization.substr(scheme.size()));
-  }
+  if (const auto bearer = bearer_of(authorization)) found = find(*bearer);
   if (found == nullptr && !x_api_key.empty()) found = find(x_api_key);
   if (found == nullptr) return std::nullopt;
   return found->owner;
+}
+
+key_owner api_keys::owner_elsewhere(std::string_view authorization, std::string_view x_api_key) {
+  const std::string_view shown = bearer_of(authorization).value_or(x_api_key);
+  if (shown.empty()) return {};  // that engine asked for none
+  const std::string id = engine::sha256_of(trimmed(shown)).substr(0, key_id_digits);
+  return {id, id, "a key of the engine before", key_role::inference};
+}
+
+bool api_keys::has_operator() const noexcept {
+  return std::any_of(keys_.begin(), keys_.end(),
+                     [](const key& one) { return one.owner.role == key_role::operations; });
 }
 
 }  // namespace orcd::net

@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ constexpr int send_buffer_bytes = 128 * 1024;  // bounds what the kernel holds f
 /// Closes one connection in this many at once when there is no room, so that a flood does not make each
 /// accept look at all connections.
 constexpr std::size_t evicted_share = 64;
-/// For this long after a search that found nothing, evict() does not search again.
+/// For this long after a search that left nothing to close, evict() does not search again.
 constexpr std::chrono::milliseconds look_again_after{10};
 
 asio::ip::address peer_of(const tcp::socket& socket) {
@@ -61,6 +62,7 @@ connection::connection(tcp::socket socket, const connection_limits& limits, conn
       recovered(std::move(kept.recovered)),
       refusal(std::move(kept.refusal)),
       maker(kept.maker),
+      fingerprint(std::move(kept.fingerprint)),
       alone(kept.alone),
       since(steady_clock::now()),
       tier(given),
@@ -78,7 +80,8 @@ connection::connection(tcp::socket socket, const connection_limits& limits, conn
 
 void connection::enter(connection_phase next) {
   phase = next;
-  since = steady_clock::now();
+  since = begun = steady_clock::now();
+  body_bytes = 0;
   if (phase == connection_phase::body) since += eviction_grace;
 }
 
@@ -89,32 +92,50 @@ void connection::close() {
 }
 
 void connection::note_body_bytes(std::size_t bytes) {
+  body_bytes += bytes;
   since = next_part_due(since, steady_clock::now(), bytes);
 }
 
 void connection_set::add(connection& c) {
-  // Both may find no memory: a connection that is not counted must not be listed either, since nobody
-  // removes it.
+  // Each may find no memory: a connection that is not counted must not be listed either, since nobody removes
+  // it.
   std::size_t& of_network = by_network_[c.peer_network];
-  all_.insert(&c);
+  shares_.join(c.claim, c.peer_network);
+  try {
+    all_.insert(&c);
+  } catch (...) {
+    shares_.leave(c.claim);
+    throw;
+  }
   ++of_network;
   set_tier(c, std::exchange(c.tier, connection_tier::none));
+}
+
+std::size_t connection_set::recovering() const noexcept {
+  return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), [](const connection* c) {
+    const bool answers = c->phase != connection_phase::unread && c->phase != connection_phase::closing;
+    return answers && c->recovered && c->recovered->request_bytes > 0 && !c->entered;
+  }));
 }
 
 void connection_set::remove(connection& c) {
   if (all_.erase(&c) == 0) return;
   set_tier(c, connection_tier::none);
+  shares_.leave(c.claim);
   const auto found = by_network_.find(c.peer_network);
   if (--found->second == 0) by_network_.erase(found);
 }
 
 connection_tier connection_set::tier_for(const asio::ip::address& from) {
-  const auto found = by_network_.find(network_of(unmapped(from)));
+  const std::string network = network_of(unmapped(from));
+  const auto found = by_network_.find(network);
   const auto of_address = found == by_network_.end() ? 0 : found->second;
   const auto most = limits_.connections_per_address;
-  if ((most == 0 || of_address < most) && has_regular()) return connection_tier::regular;
-  return reserved_ < limits_.connections_reserved || evict_reserved() ? connection_tier::reserved
-                                                                      : connection_tier::none;
+  if ((most == 0 || of_address < most) && has_regular(shares_.find(network), nullptr)) {
+    return connection_tier::regular;
+  }
+  const bool has_reserved = reserved_.size() < limits_.connections_reserved || evict_reserved();
+  return has_reserved ? connection_tier::reserved : connection_tier::none;
 }
 
 bool connection_set::exceeds_address_limit(const connection& c) const {
@@ -123,36 +144,63 @@ bool connection_set::exceeds_address_limit(const connection& c) const {
          found->second > limits_.connections_per_address;
 }
 
-bool connection_set::promote(connection& c) {
-  if (c.tier != connection_tier::reserved) return true;
-  if (exceeds_address_limit(c)) return false;
-  if (!has_regular(std::chrono::milliseconds(0))) return false;
+bool connection_set::promote(connection& c, std::string_view tenant) {
+  if (c.tier == connection_tier::none) return true;  // it was closed, which its session will see
+  if (c.tier == connection_tier::reserved && exceeds_address_limit(c)) return false;
+  // What needs no key is asked by the tenant of before.
+  if (c.tier == connection_tier::regular && tenant.empty()) return true;
+  const place_claim wanted = shares_.find(c.peer_network, tenant);
+  if (!has_regular(wanted, &c)) return false;
+  shares_.join(c.claim, c.peer_network, tenant);
   set_tier(c, connection_tier::regular);
   return true;
 }
 
-void connection_set::set_tier(connection& c, connection_tier next) {
-  const auto count = [this](connection_tier of, std::size_t change) {
-    if (of == connection_tier::regular) regular_ += change;
-    if (of == connection_tier::reserved) reserved_ += change;
-  };
-  count(std::exchange(c.tier, next), static_cast<std::size_t>(-1));
-  count(next, 1);
+engine::error connection_set::refusal_of(const connection& c, std::string_view tenant) const {
+  if (exceeds_address_limit(c)) {
+    return too_many_connections(limits_.connections_per_address, " from this address");
+  }
+  const std::size_t most = limits_.connections_max;
+  if (!shares_.is_beyond_few(shares_.find(c.peer_network, tenant), c.claim))
+    return too_many_connections(most);
+  return {engine::errc::not_ready,
+          std::string("too many connections ") + (tenant.empty() ? "from this address" : "with this key") +
+              ": of " + std::to_string(most) + " places " + std::to_string(most - most_of_a_share(most)) +
+              " are kept for addresses and keys that have up to " + std::to_string(shares_.few())};
 }
 
-/// Closes up to `wanted` of the connections for which `which` holds, as choose_evicted() says.
-std::size_t connection_set::close_some(const std::function<bool(const connection&)>& which,
-                                       std::chrono::milliseconds head_grace, std::size_t wanted) {
+/// Whether there is a regular place, if need be another's. `whose`: the connection that is to have it, whose
+/// head is here; null for one that has just come.
+bool connection_set::has_regular(const place_claim& wanted, const connection* whose) {
+  const place_claim now = whose == nullptr ? place_claim() : whose->claim;
+  if (shares_.has_room(wanted, now)) return true;
+  return evict({.claim = wanted,
+                .has_head = whose != nullptr,
+                .beyond_few = shares_.is_beyond_few(wanted, now),
+                .few = shares_.few()},
+               whose);
+}
+
+void connection_set::set_tier(connection& c, connection_tier next) {
+  const connection_tier before = std::exchange(c.tier, next);
+  if (before == connection_tier::reserved) std::erase(reserved_, &c);
+  if (next == connection_tier::reserved) reserved_.push_back(&c);
+  shares_.set_place(c.claim, next == connection_tier::regular);
+}
+
+/// Closes up to `wanted` of these connections, as choose_evicted() says.
+std::size_t connection_set::close_some(const std::vector<connection*>& them, const eviction_asker& asker,
+                                       std::size_t wanted) {
   const auto now = steady_clock::now();
-  std::vector<connection*> them;
+  const auto ms_since = [now](engine::steady_time then) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - then);
+  };
   std::vector<eviction_candidate> seen;
-  for (connection* c : all_) {
-    if (c->tier == connection_tier::none || !which(*c)) continue;
-    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - c->since);
-    them.push_back(c);
-    seen.push_back({c->phase, age});
+  seen.reserve(them.size());
+  for (const connection* c : them) {
+    seen.push_back({c->phase, ms_since(c->since), body_pace(c->body_bytes, ms_since(c->begun)), c->claim});
   }
-  const auto chosen = choose_evicted(seen, wanted, head_grace);
+  const auto chosen = choose_evicted(seen, wanted, asker);
   for (const std::size_t index : chosen) {
     // Its coroutine frame, and it in the set, stay until its session has noticed.
     set_tier(*them[index], connection_tier::none);
@@ -161,32 +209,45 @@ std::size_t connection_set::close_some(const std::function<bool(const connection
   return chosen.size();
 }
 
-bool connection_set::evict(std::chrono::milliseconds head_grace) {
-  const auto now = steady_clock::now();
-  if (now - nothing_found_at_ < look_again_after && head_grace >= nothing_found_with_) return false;
-  const std::size_t closed =
-      close_some([](const connection& c) { return c.tier == connection_tier::regular; }, head_grace,
-                 1 + regular_ / evicted_share);
-  if (closed == 0) {
-    nothing_found_at_ = now;
-    nothing_found_with_ = head_grace;
+/// Whether a search that went as far as this one would was over a moment ago.
+bool connection_set::is_spent(const eviction_asker& asker) const {
+  return steady_clock::now() - spent_.at < look_again_after && spent_.whole <= places_of(asker.claim.whole) &&
+         spent_.part <= places_of(asker.claim.part) && (spent_.has_head || !asker.has_head) &&
+         (!spent_.beyond_few || asker.beyond_few);
+}
+
+/// Closes connections to make room for the asker; false when there are none to close.
+bool connection_set::evict(const eviction_asker& asker, const connection* spared) {
+  if (is_spent(asker)) return false;
+  const std::size_t wanted = 1 + shares_.held() / evicted_share;
+  std::vector<connection*> them;
+  std::copy_if(all_.begin(), all_.end(), std::back_inserter(them),
+               [spared](const connection* c) { return c->tier == connection_tier::regular && c != spared; });
+  const std::size_t closed = close_some(them, asker, wanted);
+  if (closed < wanted) {
+    spent_ = {steady_clock::now(), places_of(asker.claim.whole), places_of(asker.claim.part), asker.has_head,
+              asker.beyond_few};
   }
   return closed > 0;
 }
 
 /// Closes a reserved connection that has sent no whole head: probes send theirs at once.
 bool connection_set::evict_reserved() {
-  return close_some([](const connection& c) { return c.tier == connection_tier::reserved; },
-                    std::chrono::milliseconds(0), 1) > 0;
+  const auto them = reserved_;  // it changes while some are closed
+  return close_some(them, {.has_head = true, .few = shares_.few()}, 1) > 0;
 }
 
 void connection_set::mark_unread(connection& c) {
   c.enter(connection_phase::unread);
   if (all_.size() <= limits_.unread_answers_max) return;
-  const auto is_unread = [](const connection& one) { return one.phase == connection_phase::unread; };
-  const auto unread = static_cast<std::size_t>(
-      std::count_if(all_.begin(), all_.end(), [&](const connection* one) { return is_unread(*one); }));
-  if (unread > limits_.unread_answers_max) close_some(is_unread, eviction_grace, 1);
+  const auto is_unread = [](const connection* one) {
+    return one->phase == connection_phase::unread && one->tier != connection_tier::none;
+  };
+  const auto count = static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), is_unread));
+  if (count <= limits_.unread_answers_max) return;
+  std::vector<connection*> unread;
+  std::copy_if(all_.begin(), all_.end(), std::back_inserter(unread), is_unread);
+  close_some(unread, {.few = shares_.few()}, 1);
 }
 
 void connection_set::close_idle() {

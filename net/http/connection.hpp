@@ -7,12 +7,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "engine/schedule/job.hpp"
 #include "net/http/asio.hpp"
 #include "net/http/eviction.hpp"
+#include "net/http/place_shares.hpp"
+#include "net/http/request_note.hpp"
 #include "net/journal/recovery.hpp"
 #include "net/limits.hpp"
 
@@ -33,8 +37,10 @@ struct journalled {
   std::optional<recovered_connection> recovered;  ///< of one that a dead engine left
   std::optional<engine::error> refusal;  ///< why the request that was being answered is not gone on with
   std::uint64_t maker = 0;               ///< this engine's, for requests that it begins
-  bool alone = false;                    ///< the request may end engines: its jobs run by themselves
-  std::function<void()> closed{};        ///< called when this end is shut down and closed
+  /// The system_fingerprint of the engine that began with the request that is recovered; empty: not known.
+  std::string fingerprint{};
+  bool alone = false;              ///< the request may end engines: its jobs run by themselves
+  std::function<void()> closed{};  ///< called when this end is shut down and closed
 };
 
 struct connection {
@@ -56,13 +62,19 @@ struct connection {
   std::size_t replayed = 0;              ///< of recovered->input: the bytes that have been read again
   std::optional<engine::error> refusal;  ///< why that request is not gone on with
   std::uint64_t maker = 0;               ///< see journalled
+  std::string fingerprint;               ///< see journalled; of the request that is recovered
   bool alone = false;                    ///< see journalled; of the request that is served now
+  bool entered = false;                  ///< the jobs of that request have their places
   /// Of the request that is served now; null: its spans are not kept.
   request_trace* trace = nullptr;
+  request_note note{};  ///< of that request, for log and metrics
   connection_phase phase = connection_phase::head;
   engine::steady_time since{};   ///< when the phase began; of a body: when more of it is due
+  engine::steady_time begun{};   ///< when the phase began, of a body, too
+  std::uint64_t body_bytes = 0;  ///< that have come of this request's
   bool served = false;           ///< it has served a request, and another may follow
   connection_tier tier;          ///< none once it was closed to make room for another
+  place_claim claim;             ///< whose place it has, if it has one
   const asio::ip::address peer;  ///< see unmapped()
   const std::string
       peer_network;  ///< what --max-connections-per-address counts: an IPv6 /64, an IPv4 address
@@ -81,22 +93,29 @@ struct connection {
 
 class connection_set {
  public:
-  explicit connection_set(const connection_limits& limits) : limits_(limits) {}
+  explicit connection_set(const connection_limits& limits)
+      : limits_(limits), shares_(limits.connections_max) {
+    reserved_.reserve(limits.connections_reserved);
+  }
 
   void add(connection& c);
   void remove(connection& c);
+  /// To be called when connections_max has become another.
+  void note_limit() { shares_.set_places(limits_.connections_max); }
+  /// Those whose request another engine began and whose jobs have no places yet.
+  [[nodiscard]] std::size_t recovering() const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
 
   /// The tier for a socket from this address; closes others if that makes room for it.
   [[nodiscard]] connection_tier tier_for(const asio::ip::address& from);
-  /// Whether its address has more connections than --max-connections-per-address allows.
-  [[nodiscard]] bool exceeds_address_limit(const connection& c) const;
-  /// Makes a reserved connection a regular one; false where there is no room. A connection that has sent a
-  /// whole head goes before all that have not, however short these are here.
-  bool promote(connection& c);
-  /// Closes connections to make room; false when there are none to close. Those without a whole head are left
-  /// alone for `head_grace`.
-  bool evict(std::chrono::milliseconds head_grace = eviction_grace);
+  /// Makes it a regular connection and one of this tenant's or, where that is empty, of its address's; false
+  /// where there is no room. A connection that has sent a whole head, which it has, goes before all that have
+  /// not, however short these are here, and before the bodies of shares that are larger than its own.
+  bool promote(connection& c, std::string_view tenant);
+  /// Why promote() was false.
+  [[nodiscard]] engine::error refusal_of(const connection& c, std::string_view tenant) const;
+  /// Closes connections to make room for one more descriptor; false when there are none to close.
+  bool evict() { return evict(eviction_asker(), nullptr); }
   /// The work for this connection's request is done; what is left of the answer is for the client to read.
   void mark_unread(connection& c);
   /// Closes the connections of which nothing is lost by it, see is_idle().
@@ -108,21 +127,26 @@ class connection_set {
   [[nodiscard]] std::size_t unkept() const noexcept;
 
  private:
-  [[nodiscard]] bool has_regular(std::chrono::milliseconds head_grace = eviction_grace) {
-    return regular_ < limits_.connections_max || evict(head_grace);
-  }
+  [[nodiscard]] bool exceeds_address_limit(const connection& c) const;
+  [[nodiscard]] bool has_regular(const place_claim& wanted, const connection* whose);
+  bool evict(const eviction_asker& asker, const connection* spared);
+  [[nodiscard]] bool is_spent(const eviction_asker& asker) const;
   bool evict_reserved();
-  std::size_t close_some(const std::function<bool(const connection&)>& which,
-                         std::chrono::milliseconds head_grace, std::size_t wanted);
+  std::size_t close_some(const std::vector<connection*>& them, const eviction_asker& asker,
+                         std::size_t wanted);
   void set_tier(connection& c, connection_tier next);
 
   const connection_limits& limits_;
   std::unordered_set<connection*> all_;
   std::unordered_map<std::string, std::size_t> by_network_;
-  std::size_t regular_ = 0, reserved_ = 0;  ///< connections of each tier
-  /// When evict() last found nothing to close, and the head_grace that it was called with.
-  engine::steady_time nothing_found_at_{};
-  std::chrono::milliseconds nothing_found_with_{};
+  place_shares shares_;                ///< of the regular ones
+  std::vector<connection*> reserved_;  ///< those of that tier: each accept may look at them
+  /// The last search after which there was nothing more to close, and how far it went.
+  struct {
+    engine::steady_time at{};
+    std::size_t whole = 0, part = 0;  ///< places of its asker's shares
+    bool has_head = false, beyond_few = false;
+  } spent_;
 };
 
 }  // namespace orcd::net

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "net/http/place_shares.hpp"
+
 namespace orcd::net {
 
 /// What a connection is doing, as far as closing it is concerned.
@@ -24,6 +26,18 @@ struct eviction_candidate {
   /// For how long it has been in this phase; in `body`, for how long more bytes have been due; in `unread`,
   /// since when the client has taken nothing.
   std::chrono::milliseconds age{};
+  std::uint64_t pace = 0;  ///< of a body, see body_pace()
+  place_claim claim{};
+};
+
+/// Who wants a place. Without shares it is somebody who has none yet.
+struct eviction_asker {
+  place_claim claim{};
+  /// Its request's head is here. Others may then be closed that have sent none, however short they are here,
+  /// and bodies that come as they should, of shares that are larger than its own.
+  bool has_head = false;
+  bool beyond_few = false;  ///< see place_shares::is_beyond_few()
+  std::size_t few = 1;      ///< see place_shares::few()
 };
 
 /// How long a connection may wait for a head, for the next part of a body or for the reader of an answer
@@ -46,11 +60,22 @@ constexpr std::uint64_t body_bytes_per_second_min = 4'096;
                                                                   std::chrono::steady_clock::time_point now,
                                                                   std::uint64_t bytes) noexcept;
 
-/// Indices in `all` of the connections to close, at most `wanted`: closing ones first, then the heads that
-/// have been waited for longest, then the bodies that are most overdue, then the answers that were unread for
-/// longest.
+/// By which the slowest of several bodies is found: bytes a second from its beginning on, as if it had begun
+/// with what the grace allows for. So one that has just begun is not the slowest, and of those that all come
+/// at the least rate the oldest is.
+[[nodiscard]] std::uint64_t body_pace(std::uint64_t bytes, std::chrono::milliseconds since_begin) noexcept;
+
+/// Indices in `all` of the connections to close for the asker, at most `wanted`, in this order:
+///  1. closing ones;
+///  2. heads that have been waited for longest, first those of shares with more than few;
+///  3. bodies of shares with more than few, of the largest share the slowest first;
+///  4. heads within their grace, if the asker's is here;
+///  5. the bodies of the rest that are most overdue, and then the answers that were unread for longest;
+///  6. the bodies of the rest, as far as a share is larger than the asker's.
+/// Nothing of a share that is smaller than the asker's is closed but 1 and heads beyond their grace, and no
+/// body that comes as it should unless the asker's share is the smaller one afterwards, too, or both are then
+/// equal. In a tenant's share the same holds for what its addresses have of it.
 [[nodiscard]] std::vector<std::size_t> choose_evicted(std::span<const eviction_candidate> all,
-                                                      std::size_t wanted,
-                                                      std::chrono::milliseconds head_grace = eviction_grace);
+                                                      std::size_t wanted, const eviction_asker& asker);
 
 }  // namespace orcd::net

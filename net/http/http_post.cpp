@@ -1,11 +1,15 @@
 #include "net/http/http_post.hpp"
 
+#include <algorithm>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
+#include <charconv>
+#include <cstdint>
+#include <system_error>
 #include <utility>
 
 namespace orcd::net {
@@ -99,6 +103,15 @@ asio::awaitable<std::string> connect(beast::tcp_stream& stream, const http_url& 
 }
 
 }  // namespace
+
+std::optional<std::chrono::seconds> http_answer::asked_wait() const noexcept {
+  constexpr std::uint64_t seconds_max = 3'600;
+  std::uint64_t seconds = 0;
+  const char* const end = retry_after.data() + retry_after.size();
+  const auto parsed = std::from_chars(retry_after.data(), end, seconds);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
+  return std::chrono::seconds(std::min(seconds, seconds_max));
+}
 
 std::string make_post(const http_url& to, std::string_view target, std::string_view body) {
   return "POST " + std::string(target) + " HTTP/1.1\r\nHost: " + to.authority +

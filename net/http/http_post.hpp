@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,8 @@ struct http_answer {
     if (status == 0) return failure;
     return "HTTP status " + std::to_string(status) + (failure.empty() ? "" : ", " + failure);
   }
+  /// What Retry-After asks for where it is a number of seconds, and not a date; an hour at most.
+  [[nodiscard]] std::optional<std::chrono::seconds> asked_wait() const noexcept;
 };
 
 /// A POST of JSON; the connection is closed after its answer.

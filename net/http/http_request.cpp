@@ -42,10 +42,12 @@ http::response_header<> common_head(unsigned status, const http_request& request
   if (request.words == api_words::anthropic) head.set("Request-Id", request.request_id);
   if (!request.allowed_origin.empty()) {
     head.set(http::field::access_control_allow_origin, request.allowed_origin);
-    head.set(http::field::access_control_expose_headers, "X-Request-Id, Retry-After, X-Schema-Ignored");
+    head.set(http::field::access_control_expose_headers,
+             "X-Request-Id, Retry-After, X-Schema-Ignored, X-Tool-Format");
     head.set(http::field::vary, "Origin");
   }
   if (!request.schema_ignored.empty()) head.set("X-Schema-Ignored", request.schema_ignored);
+  if (request.generic_tools) head.set("X-Tool-Format", "generic");
   if (!keep_alive) {
     head.set(http::field::connection, "close");
   } else if (request.http_1_0) {
@@ -60,16 +62,23 @@ std::string to_text(const http::response_header<>& head) {
   return std::move(out).str();
 }
 
+/// What a refusal tells, in the words of the request's API.
+std::string refusal_body(const reply& refusal, const http_request& request) {
+  switch (request.words) {
+    case api_words::anthropic:
+      return anthropic_error_body(*refusal.failure, refusal.status, request.request_id);
+    case api_words::ollama: return ollama_error_body(*refusal.failure);
+    case api_words::worker:
+    case api_words::openai: break;
+  }
+  return error_body(*refusal.failure, refusal.status, request.words);
+}
+
 }  // namespace
 
 std::string render_reply(const reply& response, const http_request& request, bool keep_alive) {
-  std::string told;
-  std::string_view body = response.body;
-  if (response.failure && request.words == api_words::anthropic) {
-    body = told = anthropic_error_body(*response.failure, response.status, request.request_id);
-  } else if (response.failure) {
-    body = told = error_body(*response.failure, response.status, request.words);
-  }
+  const std::string told = response.failure ? refusal_body(response, request) : std::string();
+  const std::string_view body = response.failure ? told : response.body;
   auto head = common_head(response.status, request, keep_alive);
   if (response.status != 204 && response.status != 304) {
     head.set(http::field::content_type, response.content_type);
@@ -93,7 +102,8 @@ std::string render_reply(const reply& response, const http_request& request, boo
 
 std::string render_stream_head(const http_request& request, bool keep_alive) {
   auto head = common_head(200, request, keep_alive);
-  head.set(http::field::content_type, "text/event-stream");
+  const bool lines = request.words == api_words::ollama;
+  head.set(http::field::content_type, lines ? "application/x-ndjson" : "text/event-stream");
   head.set(http::field::cache_control, "no-cache");
   head.set("X-Accel-Buffering", "no");
   if (!request.http_1_0) head.set(http::field::transfer_encoding, "chunked");

@@ -43,10 +43,13 @@ struct http_request {
   std::optional<std::string> last_event_id;  ///< Last-Event-ID as received
   /// 32 random digits, from which the ids of the answer follow, and a seed that the request does not name.
   std::string nonce;
-  key_owner owner;                      ///< whose API key was shown
-  std::string if_none_match;            ///< as received
-  std::string allowed_origin;           ///< Access-Control-Allow-Origin of the answer; empty: none
-  std::string schema_ignored;           ///< X-Schema-Ignored of the answer; empty: none
+  key_owner owner;             ///< whose API key was shown
+  std::string if_none_match;   ///< as received
+  std::string allowed_origin;  ///< Access-Control-Allow-Origin of the answer; empty: none
+  std::string schema_ignored;  ///< X-Schema-Ignored of the answer; empty: none
+  bool generic_tools = false;  ///< the answer is in the generic form of tool calls: X-Tool-Format says so
+  /// The system_fingerprint that the answer has, where another engine began with it; empty: this worker's.
+  std::string fingerprint;
   api_words words = api_words::worker;  ///< in which a refusal is told
   bool http_1_0 = false;
   bool keep_alive = true;
@@ -57,7 +60,7 @@ struct http_request {
 
 /// The head and body of a response; HEAD gets the head alone.
 [[nodiscard]] std::string render_reply(const reply& response, const http_request& request, bool keep_alive);
-/// The head of an event stream; its body is chunked except in HTTP/1.0.
+/// The head of an event stream, or of ollama's lines of JSON; its body is chunked except in HTTP/1.0.
 [[nodiscard]] std::string render_stream_head(const http_request& request, bool keep_alive);
 /// `frames` as one chunk, and the end of the body when `last`.
 [[nodiscard]] std::string chunk_of(std::string_view frames, bool last);

@@ -40,6 +40,12 @@ bool is_loopback(std::string_view name) {
   return address.is_loopback();
 }
 
+bool is_address(std::string_view name) {
+  boost::system::error_code ec;
+  static_cast<void>(boost::asio::ip::make_address(std::string(name), ec));
+  return !ec;
+}
+
 /// Browsers resolve names under localhost to this machine themselves.
 bool is_local_name(std::string_view name) {
   constexpr std::string_view local = "localhost";
@@ -51,6 +57,7 @@ bool is_local_name(std::string_view name) {
 bool is_own(std::string_view host, const host_rules& rules) {
   const auto name = without_last_dot(without_port(host));
   if (is_local_name(name) || is_loopback(name)) return true;
+  if (rules.any_address && is_address(name)) return true;
   return std::any_of(rules.names.begin(), rules.names.end(),
                      [name](const std::string& own) { return same_ignoring_case(own, name); });
 }
@@ -99,17 +106,17 @@ bool is_name(std::string_view text) {
 
 }  // namespace
 
-host_rules make_host_rules(std::string_view address, std::string_view machine, std::string_view public_uri,
-                           const std::vector<std::string>& allowed) {
+host_rules make_host_rules(const host_facts& facts) {
   host_rules rules;
-  rules.restricted = is_loopback(address) || !allowed.empty();
-  rules.names.emplace_back(machine);
-  rules.names.emplace_back(address);
-  if (const auto authority = authority_of(public_uri); !authority.empty()) {
+  const bool on_loopback = is_loopback(facts.address);
+  rules.restricted = on_loopback || !facts.has_keys || !facts.allowed.empty();
+  rules.any_address = !on_loopback;
+  rules.names = {facts.machine, facts.address};
+  if (const auto authority = authority_of(facts.public_uri); !authority.empty()) {
     rules.names.emplace_back(without_port(authority));
-    rules.public_origin = origin_of(public_uri);
+    rules.public_origin = origin_of(facts.public_uri);
   }
-  rules.names.insert(rules.names.end(), allowed.begin(), allowed.end());
+  rules.names.insert(rules.names.end(), facts.allowed.begin(), facts.allowed.end());
   return rules;
 }
 
@@ -163,14 +170,6 @@ std::optional<reply> check_body_type(const request_sender& sender) {
   }
   if (has_json_type(sender)) return std::nullopt;
   return make_protocol_reply(415, "a body must be sent as Content-Type: application/json");
-}
-
-result<void> check_operator(const request_sender& sender, bool has_keys, std::string_view what) {
-  // The key was checked before this is called, as for every endpoint.
-  if (has_keys) return {};
-  if (sender.on_loopback && sender.origin.empty()) return {};
-  return error(errc::forbidden,
-               "without API keys only a program on this machine may " + std::string(what) + ", and no page");
 }
 
 }  // namespace orcd::net

@@ -1,7 +1,7 @@
 // Which requests are let in, judged by their heads alone, before the bodies are read: pages of other origins
-// cannot act, names that are not the worker's cannot reach one that listens on loopback (DNS rebinding), and
-// what concerns all clients needs a key or a client on this machine. Pure. Source: Fetch standard (Origin),
-// Fetch Metadata (Sec-Fetch-Site), RFC 9110 7.2 (Host), RFC 6761 6.3 (localhost). Private to net/.
+// cannot act, and names that are not the worker's cannot reach one without API keys (DNS rebinding). Pure.
+// Source: Fetch standard (Origin), Fetch Metadata (Sec-Fetch-Site), RFC 9110 7.2 (Host), RFC 6761 6.3
+// (localhost). Private to net/.
 #pragma once
 
 #include <optional>
@@ -18,15 +18,24 @@ namespace orcd::net {
 /// The names that a Host field may hold.
 struct host_rules {
   bool restricted = false;  ///< true: names that are not listed are refused; false: any name is accepted
+  /// Any address is accepted: a page can be rebound to another address, but its name cannot become one.
+  bool any_address = false;
   std::vector<std::string> names;  ///< besides localhost, *.localhost and loopback addresses; no ports
   std::string public_origin;       ///< scheme://host[:port] under which others reach the worker; or empty
 };
 
-/// The rules of a worker bound to `address`: its own names are this machine's, that of `public_uri` and
-/// `allowed`. Restricted on a loopback address, and wherever `allowed` is not empty.
-[[nodiscard]] host_rules make_host_rules(std::string_view address, std::string_view machine,
-                                         std::string_view public_uri,
-                                         const std::vector<std::string>& allowed);
+/// What a worker says of itself, from which host_rules are made.
+struct host_facts {
+  std::string address;               ///< that it is bound to
+  std::string machine;               ///< the machine's name
+  std::string public_uri;            ///< or empty
+  std::vector<std::string> allowed;  ///< by the operator
+  bool has_keys = false;             ///< whoever rebinds a name has none of them
+};
+
+/// Own names are the machine's, that of `public_uri` and `allowed`. Restricted on a loopback address, without
+/// keys, and wherever `allowed` is not empty.
+[[nodiscard]] host_rules make_host_rules(const host_facts& facts);
 
 /// "a.example,b.example": up to 64 names or addresses without ports. Errors: invalid_request.
 [[nodiscard]] engine::result<std::vector<std::string>> parse_host_names(std::string_view list);
@@ -55,10 +64,5 @@ struct request_sender {
 /// The 415 of a body that is not announced as JSON, a type that a page's form cannot send, or that is
 /// compressed.
 [[nodiscard]] std::optional<reply> check_body_type(const request_sender& sender);
-
-/// Whether the sender may do what concerns all clients, which `what` says: "stop the worker". Without API
-/// keys only programs of this machine may. Error: forbidden.
-[[nodiscard]] engine::result<void> check_operator(const request_sender& sender, bool has_keys,
-                                                  std::string_view what);
 
 }  // namespace orcd::net

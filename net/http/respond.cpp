@@ -92,6 +92,18 @@ std::string anthropic_error_body(const engine::error& failure, unsigned status, 
   return body;
 }
 
+std::string ollama_error_body(const engine::error& failure) {
+  const bool no_model = failure.code == errc::not_found && failure.param == "model";
+  const bool unnamed =
+      failure.code == errc::invalid_request && failure.message.find(failure.param) == std::string::npos;
+  const std::string about = no_model ? "model not found: " : unnamed ? failure.param + ": " : "";
+  std::string body;
+  json_object json(body);
+  json.text("error", about + failure.message);
+  json.close();
+  return body;
+}
+
 unsigned http_status(errc code) noexcept {
   switch (code) {
     case errc::invalid_request:

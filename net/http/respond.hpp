@@ -28,7 +28,7 @@ struct reply {
 
 /// The API in whose words a request is answered. OpenAI's differ from the worker's own in three codes, by
 /// which programs know what to do: context_length_exceeded, model_not_found and previous_response_not_found.
-enum class api_words { worker, openai, anthropic };
+enum class api_words { worker, openai, anthropic, ollama };
 
 /// The body of a refusal as OpenAI's API and the worker's own have it.
 [[nodiscard]] std::string error_body(const engine::error& failure, unsigned status,
@@ -37,6 +37,9 @@ enum class api_words { worker, openai, anthropic };
 /// {"type":"error","error":{"type","message"},"request_id"}; an empty id is left out.
 [[nodiscard]] std::string anthropic_error_body(const engine::error& failure, unsigned status,
                                                std::string_view request_id);
+
+/// {"error":"..."}; that there is no such model is said in the words by which ollama's clients know it.
+[[nodiscard]] std::string ollama_error_body(const engine::error& failure);
 
 /// The HTTP status of an error before the stream starts.
 [[nodiscard]] unsigned http_status(engine::errc code) noexcept;

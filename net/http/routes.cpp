@@ -38,11 +38,19 @@ constexpr std::array routes = {
     route{"/shutdown", methods::post, endpoint::shutdown, spelling::exact},
     route{"/v1/chat/completions", methods::post, endpoint::chat_completions},
     route{"/v1/completions", methods::post, endpoint::completions},
+    route{"/v1/chat/completions/input_tokens", methods::post, endpoint::chat_input_tokens},
     route{"/v1/responses", methods::post, endpoint::responses},
+    route{"/v1/responses/input_tokens", methods::post, endpoint::response_input_tokens},
     route{"/v1/responses/", methods::get_or_delete, endpoint::stored_response, spelling::id},
     route{"/v1/responses/", methods::get, endpoint::stored_input, spelling::id, "/input_items"},
     route{"/v1/embeddings", methods::post, endpoint::embeddings},
+    route{"/embedding", methods::post, endpoint::llama_embedding},
+    route{"/embed", methods::post, endpoint::tei_embed},
+    route{"/pooling", methods::post, endpoint::pooling},
     route{"/v1/rerank", methods::post, endpoint::rerank},
+    route{"/v1/reranking", methods::post, endpoint::rerank},
+    route{"/v2/rerank", methods::post, endpoint::rerank},
+    route{"/v1/score", methods::post, endpoint::score},
     route{"/v1/messages", methods::post, endpoint::messages},
     route{"/v1/messages/count_tokens", methods::post, endpoint::count_tokens},
     route{"/v1/models", methods::get, endpoint::models},
@@ -54,10 +62,23 @@ constexpr std::array routes = {
     route{"/infill", methods::post, endpoint::infill},
     route{"/props", methods::get, endpoint::props},
     route{"/slots", methods::get, endpoint::slots},
-    route{"/lora-adapters", methods::get_or_post, endpoint::lora_adapters},
-    route{"/v1/load_lora_adapter", methods::post, endpoint::load_adapter},
-    route{"/v1/unload_lora_adapter", methods::post, endpoint::unload_adapter},
+    route{"/lora-adapters", methods::get_or_post, endpoint::lora_adapters, spelling::exact},
+    route{"/v1/load_lora_adapter", methods::post, endpoint::load_adapter, spelling::exact},
+    route{"/v1/unload_lora_adapter", methods::post, endpoint::unload_adapter, spelling::exact},
     route{"/tokenizer_info", methods::get, endpoint::tokenizer_info},
+    route{"/api/version", methods::get, endpoint::ollama_version},
+    route{"/api/tags", methods::get, endpoint::ollama_tags},
+    route{"/api/ps", methods::get, endpoint::ollama_ps},
+    route{"/api/show", methods::post, endpoint::ollama_show},
+    route{"/api/chat", methods::post, endpoint::ollama_chat},
+    route{"/api/generate", methods::post, endpoint::ollama_generate},
+    route{"/api/embed", methods::post, endpoint::ollama_embed},
+    route{"/api/embeddings", methods::post, endpoint::ollama_embeddings},
+    route{"/version", methods::get, endpoint::version},
+    route{"/load", methods::get, endpoint::load},
+    route{"/ping", methods::get_or_post, endpoint::health},
+    // Exact, so that /health itself stays a path of no API.
+    route{"/v1/health", methods::get, endpoint::health, spelling::exact},
     route{"/", methods::get, endpoint::page},
 };
 
@@ -129,6 +150,11 @@ bool serves(const route& r, const asked_path& asked) {
   return fits && (r.form == spelling::prefix || name_in(r, path).find('/') == std::string_view::npos);
 }
 
+/// Whether a path is this one or begins with it and a slash.
+bool is_below(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
 bool takes(const route& r, std::string_view method) {
   switch (r.takes) {
     case methods::post: return method == "POST";
@@ -142,13 +168,14 @@ bool takes(const route& r, std::string_view method) {
   return method == "GET" || method == "HEAD";
 }
 
-bool exists(const route& r, bool page) {
-  return page || r.target != endpoint::page;
+bool exists(const route& r, optional_paths paths) {
+  if (r.target == endpoint::page) return paths.page;
+  return paths.ollama || !is_ollama(r.target);
 }
 
-const route* find(const asked_path& asked, bool page) {
+const route* find(const asked_path& asked, optional_paths paths) {
   for (const route& r : routes) {
-    if (serves(r, asked) && exists(r, page)) return &r;
+    if (serves(r, asked) && exists(r, paths)) return &r;
   }
   return nullptr;
 }
@@ -172,9 +199,10 @@ reply answer_options(std::string_view allow) {
 
 }  // namespace
 
-std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target, bool page) {
+std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target,
+                                         optional_paths paths) {
   if (target == "*" && method == "OPTIONS") return answer_options("GET, HEAD, POST, DELETE, OPTIONS");
-  if (const route* const r = find(asked_path(path_of(target)), page)) {
+  if (const route* const r = find(asked_path(path_of(target)), paths)) {
     if (takes(*r, method)) return r->target;
     if (method == "OPTIONS") return answer_options(methods_of(*r));
     reply refused = make_error_reply(engine::error(
@@ -184,7 +212,7 @@ std::variant<endpoint, reply> find_route(std::string_view method, std::string_vi
   }
   std::string known;
   for (const route& r : routes) {
-    if (has_name(r) || !exists(r, page)) continue;
+    if (has_name(r) || !exists(r, paths)) continue;
     known += (known.empty() ? "" : ", ") + std::string(r.path);
   }
   return make_error_reply(engine::error(engine::errc::not_found, "no such path; there are " + known));
@@ -196,6 +224,20 @@ bool is_probe(endpoint target) noexcept {
     case endpoint::live:
     case endpoint::ready:
     case endpoint::metrics: return true;
+    default: return false;
+  }
+}
+
+bool is_ollama(endpoint target) noexcept {
+  switch (target) {
+    case endpoint::ollama_version:
+    case endpoint::ollama_tags:
+    case endpoint::ollama_ps:
+    case endpoint::ollama_show:
+    case endpoint::ollama_chat:
+    case endpoint::ollama_generate:
+    case endpoint::ollama_embed:
+    case endpoint::ollama_embeddings: return true;
     default: return false;
   }
 }
@@ -235,11 +277,8 @@ bool needs_key(endpoint target) noexcept {
 
 api_words words_of(std::string_view target) {
   const asked_path asked(path_of(target));
-  constexpr std::string_view messages = "/v1/messages";
-  const std::string_view path = asked.versioned;
-  const bool below =
-      path.starts_with(messages) && (path.size() == messages.size() || path[messages.size()] == '/');
-  if (below) return api_words::anthropic;
+  if (is_below(asked.versioned, "/v1/messages")) return api_words::anthropic;
+  if (is_below(asked.free, "/api")) return api_words::ollama;
   const auto serves_it = [&asked](const route& r) { return is_versioned(r.path) && serves(r, asked); };
   const bool openai = is_versioned(asked.free) || std::any_of(routes.begin(), routes.end(), serves_it);
   return openai ? api_words::openai : api_words::worker;

@@ -23,8 +23,14 @@ enum class endpoint {
   responses,
   stored_response,
   stored_input,
+  chat_input_tokens,
+  response_input_tokens,
   embeddings,
+  llama_embedding,
+  tei_embed,
+  pooling,
   rerank,
+  score,
   models,
   model,
   tokenize,
@@ -40,6 +46,16 @@ enum class endpoint {
   load_adapter,
   unload_adapter,
   tokenizer_info,
+  ollama_version,
+  ollama_tags,
+  ollama_ps,
+  ollama_show,
+  ollama_chat,
+  ollama_generate,
+  ollama_embed,
+  ollama_embeddings,
+  version,
+  load,
   page
 };
 
@@ -51,12 +67,21 @@ enum class endpoint {
 /// too.
 [[nodiscard]] bool is_probe(endpoint target) noexcept;
 
+/// Paths that a worker may be without.
+struct optional_paths {
+  bool page = true;    ///< "/"
+  bool ollama = true;  ///< ollama's API, below /api
+};
+
 /// The endpoint, or the response that refuses the request (404, 405 with Allow) or answers OPTIONS (204).
-/// HEAD is served wherever GET is. `target` may be in absolute form and may have a query. Without `page`
-/// there is nothing at "/". Slashes at the end and repeated ones do not count, and paths under /v1 are served
-/// without it and with it twice, as clients make them whose base URL ends elsewhere.
+/// HEAD is served wherever GET is. `target` may be in absolute form and may have a query. Slashes at the end
+/// and repeated ones do not count, and paths under /v1 are served without it and with it twice, as clients
+/// make them whose base URL ends elsewhere.
 [[nodiscard]] std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target,
-                                                       bool page = true);
+                                                       optional_paths paths = {});
+
+/// Whether it is one of ollama's API.
+[[nodiscard]] bool is_ollama(endpoint target) noexcept;
 
 /// The path by which an endpoint is known, "{id}" in it where a name stands.
 [[nodiscard]] std::string_view pattern_of(endpoint target) noexcept;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "net/http/respond.hpp"
 #include "net/json/json_text.hpp"
 
 namespace orcd::net {
@@ -79,6 +80,18 @@ void append_error(std::string& out, const engine::error& failure) {
       .text("message", failure.message)
       .boolean("retriable", engine::is_retriable(failure));
   json.close();
+  out += "\n\n";
+}
+
+void append_error_object(std::string& out, const engine::error& failure) {
+  out += "data: " + make_error_reply(failure).body + "\n\n";
+}
+
+void append_event(std::string& out, std::string_view name, std::string_view data) {
+  out += "event: ";
+  out += name;
+  out += "\ndata: ";
+  out += data;
   out += "\n\n";
 }
 

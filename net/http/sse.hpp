@@ -28,6 +28,10 @@ void append_token(std::string& out, std::string_view text, std::uint32_t index);
 void append_metrics(std::string& out, const engine::job_stats& stats);
 void append_end(std::string& out, engine::finish_reason reason, const engine::job_stats& stats);
 void append_error(std::string& out, const engine::error& failure);
+/// The error as OpenAI's API has it in a stream: the body of a refusal in an event without a name.
+void append_error_object(std::string& out, const engine::error& failure);
+/// An event of any name; `data` is a line.
+void append_event(std::string& out, std::string_view name, std::string_view data);
 /// A comment that clients skip; keeps proxies from closing a silent stream.
 void append_keep_alive(std::string& out);
 

@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/error.hpp"
 #include "engine/grammar/grammar.hpp"
+#include "net/http/signal.hpp"
 
 namespace orcd::net {
 
@@ -70,12 +73,36 @@ class grammar_cache {
   [[nodiscard]] std::optional<engine::result<grammar_program>> find(const std::string& key);
   /// Of the errors keeps only invalid_request, which the schema itself causes: any other may not come again.
   void keep(std::string key, const engine::result<grammar_program>& made);
+  /// A grammar that a request compiles and others wait for.
+  struct work {
+    bool over = false;
+    std::vector<std::shared_ptr<signal>> waiting{};         ///< raised when it is over
+    std::optional<engine::result<grammar_program>> made{};  ///< nullopt: the request has gone
+  };
+  /// The work that somebody has begun, or a new one: `begun` says whether it is the caller's, who calls
+  /// end_work() whatever comes of it.
+  struct joined_work {
+    std::shared_ptr<work> what;
+    bool begun = false;
+  };
+  [[nodiscard]] joined_work join_work(const std::string& key) {
+    const auto [place, begun] = works_.try_emplace(key);
+    if (begun) place->second = std::make_shared<work>();
+    return {place->second, begun};
+  }
+  void end_work(const std::string& key) {
+    const auto ended = works_.extract(key);
+    if (ended.empty()) return;
+    ended.mapped()->over = true;
+    for (const auto& one : ended.mapped()->waiting) one->raise();
+  }
   [[nodiscard]] std::size_t size() const noexcept { return programs_.size(); }
   [[nodiscard]] std::size_t refusals() const noexcept { return refusals_.size(); }
 
  private:
   recently_used<grammar_program> programs_{entries_max, bytes_max};
   recently_used<engine::error> refusals_{refusals_max, refusal_bytes_max};
+  std::map<std::string, std::shared_ptr<work>> works_;  ///< of grammars that are being compiled
 };
 
 }  // namespace orcd::net

@@ -94,8 +94,12 @@ void job_execution::progress(const prompt_progress& progress) {
   writer_->progress(output_, progress);
 }
 
-void job_execution::restore(std::span<const engine::token_id> tokens) {
-  for (const engine::token_id id : tokens) token(id);
+void job_execution::restore(std::span<const engine::token_id> tokens, bool values) {
+  constexpr float written = std::numeric_limits<float>::quiet_NaN();
+  for (const engine::token_id id : tokens) {
+    const engine::token_logprob value{id, written};
+    token(id, std::span(&value, values ? 1 : 0));
+  }
 }
 
 void job_execution::token(engine::token_id id, std::span<const engine::token_logprob> logprobs) {

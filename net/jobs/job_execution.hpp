@@ -75,9 +75,11 @@ class job_execution {
   /// (job_request::produced), in order and in pieces of any size: a token takes less than a microsecond. Both
   /// may come again when the job has its slot.
   ///
-  /// For jobs without log probabilities. Those with them are computed again from their first token, because
-  /// an answer may still have to show those of tokens that came before.
-  void restore(std::span<const engine::token_id> tokens);
+  /// Of a job that shows log probabilities these must be tokens whose values were written: others come again
+  /// by token(). `values`: it shows some.
+  void restore(std::span<const engine::token_id> tokens, bool values = false);
+  /// See job_output::unwritten_values().
+  [[nodiscard]] std::size_t unwritten_values() const noexcept { return writer_->unwritten_values(); }
   /// What a client has been told once it has got all that take_output() has given.
   [[nodiscard]] const resume_point& told() const noexcept { return told_; }
 

@@ -90,15 +90,6 @@ void narrate_deadline(service& s, const http_request& request, const job_batch& 
                               {"enforced", s.config.execute.deadlines == deadline_mode::enforce}});
 }
 
-void narrate_refusal(service& s, const http_request& request, const error& failure, unsigned status) {
-  // Without the message: it may quote what the client sent.
-  s.context.narrator.narrate(severity::info, "request_refused", "A request was refused.",
-                             {{"request_id", request.request_id},
-                              {"key_name", request.owner.label},
-                              {"code", engine::code_name(failure.code)},
-                              {"status", std::uint64_t{status}}});
-}
-
 void account(service& s, const http_request& request, const job_execution& execution) {
   const double duration_ms =
       std::chrono::duration<double, std::milli>(steady_clock::now() - request.received_at).count();
@@ -107,7 +98,24 @@ void account(service& s, const http_request& request, const job_execution& execu
   narrate_end(s, request, execution, duration_ms);
 }
 
+namespace {
+
+/// For the request's line in the log.
+void note_usage(request_note& note, const job_execution& execution) {
+  const auto& stats = execution.stats();
+  ++note.jobs;
+  note.tokens_in += stats.tokens_in;
+  note.tokens_cached += stats.tokens_cached;
+  note.tokens_out += stats.tokens_out;
+  if (execution.failure() && !note.failed) note.failed = execution.failure()->code;
+  if (note.jobs > 1 || !execution.finished()) return;
+  note.finish = *execution.finished() == engine::finish_reason::stop ? "stop" : "length";
+}
+
+}  // namespace
+
 void note_job(connection& c, const job_execution& execution, const traced_jobs& jobs) {
+  note_usage(c.note, execution);
   if (c.trace == nullptr) return;
   const auto& stats = execution.stats();
   job_trace job;

@@ -12,7 +12,6 @@ void narrate_start(service& s, const http_request& request, const job_batch& bat
 /// The LoRA adapters of the jobs, by name; nothing where there are none.
 void narrate_adapters(service& s, const http_request& request, const job_batch& batch);
 void narrate_deadline(service& s, const http_request& request, const job_batch& batch);
-void narrate_refusal(service& s, const http_request& request, const engine::error& failure, unsigned status);
 /// Counts a finished job and narrates its end.
 void account(service& s, const http_request& request, const job_execution& execution);
 
@@ -21,7 +20,7 @@ struct traced_jobs {
   engine::steady_time queued_at{};  ///< when they were prepared and asked for their places
   bool generate = false;
 };
-/// Notes a finished job for its spans, where the request's are kept.
+/// Notes a finished job for the request's line in the log, and for its spans where they are kept.
 void note_job(connection& c, const job_execution& execution, const traced_jobs& jobs);
 
 }  // namespace orcd::net

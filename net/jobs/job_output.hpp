@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +50,12 @@ class job_output {
   /// jobs that ask for it. `logprobs` as in output_token.
   virtual void beside_output(std::string& /*out*/, engine::token_part /*part*/, engine::token_id /*id*/,
                              std::span<const engine::token_logprob> /*logprobs*/) {}
+  /// How many of the tokens so far, from the last one back, have log probabilities that are still to be
+  /// written: another process that goes on with this output has to compute those again. Jobs that show none
+  /// are not asked.
+  [[nodiscard]] virtual std::size_t unwritten_values() const noexcept {
+    return std::numeric_limits<std::size_t>::max();
+  }
   /// Text that was held back until the end of the output; `index` is greater than that of every token with
   /// text.
   virtual void tail(std::string& out, std::string_view text, std::uint32_t index) = 0;

@@ -25,7 +25,9 @@ struct job_stream final : open_stream {
         wake(std::make_shared<signal>(c.stream.get_executor())),
         events(requests.size()),
         cached(requests.size()),
-        last_token(requests.size()) {}
+        last_token(requests.size()) {
+    for (const auto& job : requests) shows_values.push_back(job.logprobs);
+  }
 
   service& owner;
   connection& link;
@@ -36,6 +38,7 @@ struct job_stream final : open_stream {
   std::shared_ptr<signal> wake;
   std::vector<std::shared_ptr<event_channel>> events;  ///< one for each job that was submitted
   std::vector<resume_point> known;    ///< what the client had been told of each job by another engine
+  std::vector<bool> shows_values;     ///< of each job: log probabilities
   std::vector<std::uint32_t> cached;  ///< tokens of each job's prompt that were there when it began
   std::vector<std::optional<engine::steady_time>> last_token;  ///< when it came, for each job
   bool chunked = true;       ///< HTTP/1.1; HTTP/1.0 ends the body by closing

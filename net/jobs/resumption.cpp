@@ -20,14 +20,18 @@ std::optional<std::vector<told_job>> told_jobs(std::span<const journal_event> ev
       case journal_event::kind::token:
         ++job.point.tokens;
         job.tokens.push_back(event.token);
+        job.unwritten = event.unwritten;
         break;
     }
   }
   return out;
 }
 
-bool takes_tokens(const engine::job_request& job) noexcept {
-  return !job.logprobs && job.score_from == 0 && job.inputs.empty();
+std::optional<std::size_t> taken_tokens(const engine::job_request& job, const told_job& told) noexcept {
+  if (job.score_from > 0 || !job.inputs.empty()) return std::nullopt;
+  if (!job.logprobs) return told.tokens.size();
+  if (told.unwritten == all_unwritten) return std::nullopt;
+  return told.tokens.size() - std::min<std::size_t>(told.unwritten, told.tokens.size());
 }
 
 bool are_tokens_of(const engine::job_request& job, std::span<const engine::token_id> tokens,

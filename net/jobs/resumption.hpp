@@ -18,6 +18,7 @@ namespace orcd::net {
 struct told_job {
   resume_point point{};
   std::vector<engine::token_id> tokens;                  ///< of the output; as many as `point` says
+  std::uint8_t unwritten = 0;                            ///< journal_event::unwritten of the last of them
   std::optional<std::chrono::milliseconds> first_token;  ///< after the request came
 };
 
@@ -25,10 +26,11 @@ struct told_job {
 [[nodiscard]] std::optional<std::vector<told_job>> told_jobs(std::span<const journal_event> events,
                                                              std::size_t jobs);
 
-/// Whether the tokens that were told are taken as they are. Else the job is computed again from its first
-/// token, and what was told is not sent: for answers that still have to show log probabilities of tokens that
-/// came before.
-[[nodiscard]] bool takes_tokens(const engine::job_request& job) noexcept;
+/// How many of the tokens that were told are taken as they are: all, but of an answer that shows log
+/// probabilities only those whose values were written. What is not taken is computed again, and not sent
+/// again. Nullopt: all is, from the prompt on, since its values are shown or any value may be shown again.
+[[nodiscard]] std::optional<std::size_t> taken_tokens(const engine::job_request& job,
+                                                      const told_job& told) noexcept;
 
 /// Whether these can be a job's output: the journal's word alone does not count.
 [[nodiscard]] bool are_tokens_of(const engine::job_request& job, std::span<const engine::token_id> tokens,

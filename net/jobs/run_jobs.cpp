@@ -75,8 +75,12 @@ void tell(job_stream& stream, std::size_t job, engine::token_id token, const Act
   if (!stream.link.record || !stream.group.streams()) return action(execution);
   const resume_point before = execution.told();
   action(execution);
-  const auto event = event_between(job, before, execution.told(), stream.known[job], token);
+  auto event = event_between(job, before, execution.told(), stream.known[job], token);
   if (!event) return;
+  if (event->what == journal_event::kind::token && stream.shows_values[job]) {
+    event->unwritten =
+        static_cast<std::uint8_t>(std::min<std::size_t>(execution.unwritten_values(), all_unwritten));
+  }
   stream.link.record->event(*event);
   if (event->what != journal_event::kind::token || execution.told().tokens != 1) return;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(steady_clock::now() - execution.received_at());
@@ -224,9 +228,11 @@ bool go_on_with(const recovered_connection& before, job_batch& batch, std::uint3
     known[job] = one.point;
     auto& execution = batch.executions[job];
     execution.resume(one.point, before.resumed);
-    if (!one.point.started || !takes_tokens(batch.jobs[job])) continue;
+    const auto taken = taken_tokens(batch.jobs[job], one);
+    if (!one.point.started || !taken) continue;
+    one.tokens.resize(*taken);
     execution.started(0, system_clock::now());
-    execution.restore(one.tokens);
+    execution.restore(one.tokens, batch.jobs[job].logprobs);
     batch.jobs[job].produced = std::move(one.tokens);
     if (one.first_token) batch.jobs[job].first_token_at = execution.received_at() + *one.first_token;
   }
@@ -240,7 +246,7 @@ asio::awaitable<void> await_turn(connection& c, std::vector<engine::job_request>
   if (!c.record) co_return;
   c.record->waits(true);
   for (auto& job : jobs) {
-    job.alone = c.alone;
+    job.suspect = c.alone;
     job.watch = std::make_shared<job_turn>(*c.record, c.alone);
   }
   if (!c.alone || c.refusal) co_return;
@@ -290,7 +296,6 @@ asio::awaitable<bool> refuse_jobs(service& s, connection& c, const http_request&
                                   const error& failure) {
   ++s.metrics.requests[static_cast<std::size_t>(outcome::refused)];
   reply response = make_error_reply(failure);
-  narrate_refusal(s, request, failure, response.status);
   co_return co_await write_reply(s, c, request, std::move(response));
 }
 
@@ -302,6 +307,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   if (const auto entered = hold->enter(c.recovered.has_value()); !entered) {
     co_return co_await refuse_jobs(s, c, request, entered.error());
   }
+  c.entered = true;
   // All jobs of a request have the same adapters.
   const adapter_use used =
       s.context.adapters == nullptr ? adapter_use() : s.context.adapters->use(batch.jobs.front().adapters);

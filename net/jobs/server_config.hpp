@@ -1,15 +1,18 @@
 // The server's configuration, and the parts of the worker that it serves from.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/error.hpp"
-#include "net/http/api_keys.hpp"
+#include "net/http/current_keys.hpp"
+#include "net/http/forwarded.hpp"
 #include "net/http/request_gate.hpp"
 #include "net/jobs/background_queue.hpp"
 #include "net/limits.hpp"
@@ -47,18 +50,22 @@ struct server_config {
   /// /health and /live say so when a job runs and no step has ended for this long.
   std::chrono::seconds stall_threshold{30};
   metrics_compat compat = metrics_compat::none;
-  api_keys keys;                          ///< empty: every request is served
-  std::vector<std::string> cors_origins;  ///< see cors.hpp; empty: no page of another origin
-  host_rules hosts;                       ///< the names that a Host field may hold
-  bool page = true;                       ///< GET / answers with a page
-  bool request_template = false;          ///< a request may bring its own chat template
-  bool parse_special_in_chat = false;     ///< special tokens are recognised in the text of messages
-  bool strict_fields = false;             ///< fields that cannot change an answer are refused
-  bool null_usage = true;                 ///< chunks before the one with the usage say "usage": null
-  std::uint32_t system_tokens_min = 1;    ///< the prefix cache keeps no shorter system prompts
-  bool slots_endpoint = false;            ///< GET /slots tells which slots work
-  std::size_t response_store_bytes = 0;   ///< of responses that are kept; 0 = none are
-  bool matryoshka = false;                ///< the first numbers of an embedding are an embedding too
+  current_keys keys;                                  ///< empty: every request is served
+  std::vector<std::string> cors_origins;              ///< see cors.hpp; empty: no page of another origin
+  host_rules hosts;                                   ///< the names that a Host field may hold
+  std::vector<proxy_network> trusted_proxies;         ///< whose X-Forwarded-For counts; empty: nobody's
+  bool page = true;                                   ///< GET / answers with a page
+  bool ollama = true;                                 ///< ollama's API is served
+  bool request_template = false;                      ///< a request may bring its own chat template
+  boost::json::object template_defaults;              ///< of its variables, where a request sets none
+  std::optional<std::uint32_t> reasoning_tokens_max;  ///< of a chat that does not say it; nothing: no limit
+  bool parse_special_in_chat = false;    ///< special tokens are recognised in the text of messages
+  bool strict_fields = false;            ///< fields that cannot change an answer are refused
+  bool null_usage = true;                ///< chunks before the one with the usage say "usage": null
+  std::uint32_t system_tokens_min = 1;   ///< the prefix cache keeps no shorter system prompts
+  bool slots_endpoint = false;           ///< GET /slots tells which slots work
+  std::size_t response_store_bytes = 0;  ///< of responses that are kept; 0 = none are
+  bool matryoshka = false;               ///< the first numbers of an embedding are an embedding too
 };
 
 /// The parts of the worker that the server uses; all outlive it.

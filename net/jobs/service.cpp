@@ -16,7 +16,7 @@ cache_facts cache_now(const engine::cache_state& cache) {
           .query_tokens = cache.query_tokens.load(),
           .hit_tokens = cache.hit_tokens.load(),
           .evictions = cache.evictions.load(),
-          .set_backs = cache.set_backs.load(),
+          .set_backs = cache.preemptions.load(),
           .pages_cached = cache.pages_cached.load(),
           .pages_used = cache.pages_used.load(),
           .sessions = cache.sessions.load()};

@@ -17,6 +17,7 @@
 #include "net/models/adapter_registry.hpp"
 #include "net/responses/response_store.hpp"
 #include "net/status/health.hpp"
+#include "net/status/log_limiter.hpp"
 #include "net/status/metrics.hpp"
 
 namespace orcd::net {
@@ -38,6 +39,7 @@ class service {
   server_config config;
   server_context context;
   server_metrics metrics;
+  log_limiter refusals_told{20};  ///< a second
   connection_set connections{config.connections};
   /// Parts of bodies that are read in one round of the io thread: this many take a millisecond at most.
   std::shared_ptr<round_limiter> body_limiter = std::make_shared<round_limiter>(8);

@@ -20,12 +20,20 @@
 #include <vector>
 
 #include "engine/base/error.hpp"
+#include "net/journal/answer_identity.hpp"
 #include "net/journal/layout.hpp"
 
 namespace orcd::net {
 
 /// Places for connections; the holder's table has as many.
-inline constexpr std::uint32_t journal_records = 4'096;
+inline constexpr std::uint32_t journal_records = journal_layout::places;
+
+/// An engine, as far as the next one has to know who began with a request.
+struct journal_engine {
+  std::uint64_t parts = 0;  ///< number_of() the parts of its answer_identity
+  weights_identity weights{};
+  std::uint64_t fingerprint = 0;  ///< the digits of its system_fingerprint, which its answers have
+};
 
 class journal {
  public:
@@ -34,8 +42,9 @@ class journal {
   /// Makes a new journal in memory that is all zero. The holder does, once.
   static void format(std::span<std::byte> memory);
 
-  /// Maps the journal behind a descriptor, which stays the caller's. Errors: worker_start_failed, where it is
-  /// no journal or one of another layout.
+  /// Maps the journal behind a descriptor, which stays the caller's, and writes a spoilt copy of its head
+  /// again. Errors: worker_start_failed, where it is no journal or one of another layout; look_at_head()
+  /// tells which.
   [[nodiscard]] static engine::result<journal> map(int descriptor);
   /// Uses memory that outlives it, as tests do. Errors: as map().
   [[nodiscard]] static engine::result<journal> over(std::span<std::byte> memory);
@@ -60,6 +69,13 @@ class journal {
   [[nodiscard]] bool is_left() const noexcept { return *left_; }
   /// Whether the engine before left in order; asked once, before anything else may go wrong.
   [[nodiscard]] bool take_in_order() noexcept { return marks().in_order.exchange(0) == 1; }
+  /// Notes this engine, before it begins with requests. The number that they have as their `maker`: the same
+  /// for engines of which all but the digest is the same.
+  std::uint64_t enter(const journal_engine& engine);
+  /// The digest of its weights is known.
+  void know_digest(std::uint64_t maker, std::uint64_t digest) noexcept;
+  /// Nullopt for one that was not noted, or so long ago that its entry is another's.
+  [[nodiscard]] std::optional<journal_engine> engine_of(std::uint64_t maker) const noexcept;
   /// Whether the request of that place only waits for its turn: if the engine dies, it had no part in it. Any
   /// thread.
   void set_waits(std::uint32_t slot, bool waits) noexcept;
@@ -81,17 +97,24 @@ class journal {
   using record = journal_layout::record;
 
   journal(std::span<std::byte> memory, bool mapped);
-  /// Finds the blocks that no record uses. A block that two chains share, or a chain that is broken, spoils
-  /// the records: they are abandoned.
+  /// Finds the blocks that no record uses. A block that two chains share, a chain that is broken or a sum
+  /// that is wrong spoils the records: their connections end.
   void find_free_blocks();
+  /// Entries of engines that are not what their key says are nobody's.
+  void free_spoilt_engines();
   /// Counts the owners of each block, up to two; false where a chain is broken or too short.
   bool count_blocks(const record& r, std::vector<std::uint8_t>& owners) const;
   bool count_chain(std::uint32_t first, std::uint64_t bytes, std::vector<std::uint8_t>& owners) const;
   [[nodiscard]] bool shares_blocks(const record& r, const std::vector<std::uint8_t>& owners) const;
 
-  [[nodiscard]] journal_layout::header& head() const noexcept;
   [[nodiscard]] journal_layout::marks& marks() const noexcept;
+  [[nodiscard]] journal_layout::engines& engines() const noexcept;
+  [[nodiscard]] journal_layout::engine_entry* find_engine(std::uint64_t maker) const noexcept;
   [[nodiscard]] record& at(std::uint32_t slot) const noexcept;
+  /// What holds of a record that is kept; null where it is spoilt.
+  [[nodiscard]] static const journal_layout::state* holding(const record& r) noexcept {
+    return journal_layout::holding(r, r.serial.load(std::memory_order_acquire));
+  }
   [[nodiscard]] std::uint32_t& next_of(std::uint32_t block) const noexcept;
   [[nodiscard]] std::span<std::byte> block(std::uint32_t index) const noexcept;
   /// A free block that ends a chain, or no_block.

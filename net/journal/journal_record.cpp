@@ -22,8 +22,9 @@ journal_record::journal_record(journal& owner, std::uint32_t slot, std::uint64_t
   r.serial.store(0, std::memory_order_release);
   state none{};
   none.log_head = none.out_head = none.events_head = layout::no_block;
+  none.sum = layout::sum_of(none, serial);
   r.states = {none, none};
-  r.current.store(0, std::memory_order_relaxed);
+  r.current.store(layout::word_of(0), std::memory_order_relaxed);
   r.status.store(layout::kept, std::memory_order_relaxed);
   r.serial.store(serial, std::memory_order_release);
   journal_.in_use_[slot_] = true;
@@ -31,7 +32,7 @@ journal_record::journal_record(journal& owner, std::uint32_t slot, std::uint64_t
 
 journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, std::uint64_t received)
     : journal_(owner), slot_(slot), serial_(here().serial.load()), received_(received) {
-  const auto which = here().current.load() & 1U;
+  const auto which = layout::index_of(here().current.load());
   const state& s = here().states[which];
   log_ = measure(s.log_head);
   events_chain_ = measure(s.events_head);
@@ -55,15 +56,20 @@ journal_record::~journal_record() {
 }
 
 const journal_record::state& journal_record::now() const noexcept {
-  return here().states[here().current.load(std::memory_order_relaxed) & 1U];
+  return here().states[layout::index_of(here().current.load(std::memory_order_relaxed))];
 }
 
-void journal_record::commit(const state& next) noexcept {
+std::uint32_t journal_record::other() const noexcept {
+  return layout::index_of(here().current.load(std::memory_order_relaxed)) ^ 1U;
+}
+
+void journal_record::commit(state next) noexcept {
   auto& r = here();
-  const std::uint32_t other = (r.current.load(std::memory_order_relaxed) & 1U) ^ 1U;
-  r.states[other] = next;
+  const std::uint32_t index = other();
+  next.sum = layout::sum_of(next, serial_);
+  r.states[index] = next;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  r.current.store(other, std::memory_order_release);
+  r.current.store(layout::word_of(index), std::memory_order_release);
   // What follows, such as wiping what the state before told of, must not come before it.
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
@@ -192,9 +198,10 @@ void journal_record::set_origin(const request_origin& origin) noexcept {
   commit(next);
 }
 
-void journal_record::end_of_request(std::uint64_t left_over) noexcept {
+void journal_record::end_of_request(std::uint64_t left_over, std::uint32_t flags) noexcept {
   if (is_silent()) return;
   state next = now();
+  next.flags |= flags;
   next.request_bytes = received_ - next.log_begin - left_over;
   commit(next);
 }
@@ -220,7 +227,8 @@ void journal_record::count_resumed(bool ran) noexcept {
 
 void journal_record::event(const journal_event& event) {
   if (is_silent()) return;
-  const layout::stored_event stored{event.job, static_cast<std::uint8_t>(event.what), 0, event.token};
+  const layout::stored_event stored{event.job, static_cast<std::uint8_t>(event.what), event.unwritten,
+                                    event.token};
   const std::uint64_t at = events_ * sizeof stored;
   if (!reserve(events_chain_, at + sizeof stored)) return;
   std::memcpy(journal_.block(events_chain_.last).data() + at % layout::block_bytes, &stored, sizeof stored);
@@ -231,8 +239,7 @@ void journal_record::event(const journal_event& event) {
 void journal_record::output(std::string_view bytes, std::uint32_t flags) {
   sent_before_ += std::exchange(sending_, bytes.size());
   if (is_silent()) return;
-  const std::uint32_t other = (here().current.load(std::memory_order_relaxed) & 1U) ^ 1U;
-  chain& out = out_[other];
+  chain& out = out_[other()];
   if (!reserve(out, bytes.size())) return;
   put(out, 0, std::as_bytes(std::span(bytes)));
   state next = now();

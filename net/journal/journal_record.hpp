@@ -21,6 +21,7 @@ enum journal_flags : std::uint32_t {
   journal_answered = 4,    ///< nothing of the answer follows
   journal_keep_alive = 8,  ///< with journal_answered: another request may follow
   journal_closing = 16,    ///< nothing more is sent, and what comes is dropped
+  journal_admitted = 32,   ///< the engine that read it let it in: no other one asks for its key again
 };
 
 /// One event of a job that went into the output, as far as a successor must know it.
@@ -30,16 +31,21 @@ struct journal_event {
   kind what = kind::token;
   std::int32_t token = -1;  ///< of the output; of progress: how much of the prompt was
                             ///< computed; of first_token: milliseconds since the request came
+  /// Of token: how many of the output's tokens, from this one back, have log probabilities that are still to
+  /// be written; all_unwritten: it may be all of them.
+  std::uint8_t unwritten = 0;
 
   friend bool operator==(const journal_event&, const journal_event&) = default;
 };
+
+inline constexpr std::uint8_t all_unwritten = 255;
 
 /// What a request's ids and seeds are made from, and when it came.
 struct request_origin {
   std::array<std::uint64_t, 2> entropy{};
   std::int64_t received_wall_ns = 0;    ///< since 1970
   std::int64_t received_steady_ns = 0;  ///< by the monotonic clock, which all processes of a host share
-  std::uint64_t maker = 0;              ///< of the engine: what decides which tokens follow
+  std::uint64_t maker = 0;              ///< what journal::enter() told the engine that began with it
 };
 
 class journal_record {
@@ -70,8 +76,8 @@ class journal_record {
   void begin_request(std::string_view input);
   /// Its head is whole. A request that is gone on with keeps the origin that it has.
   void set_origin(const request_origin& origin) noexcept;
-  /// It is whole; the last `left_over` bytes that were received belong to the next.
-  void end_of_request(std::uint64_t left_over) noexcept;
+  /// It is whole; the last `left_over` bytes that were received belong to the next. `flags` as in output().
+  void end_of_request(std::uint64_t left_over, std::uint32_t flags = 0) noexcept;
   /// The sending side is about to be shut down, and what comes from then on is not kept.
   void closing() noexcept;
   /// One more engine has died with it; `ran`: and it may have been the reason.
@@ -95,8 +101,10 @@ class journal_record {
 
   [[nodiscard]] journal::record& here() const noexcept { return journal_.at(slot_); }
   [[nodiscard]] const state& now() const noexcept;
-  /// Makes `next` hold, in one store.
-  void commit(const state& next) noexcept;
+  /// The index of the state that does not hold.
+  [[nodiscard]] std::uint32_t other() const noexcept;
+  /// Makes `next` hold, with its sum, in one store.
+  void commit(state next) noexcept;
   /// One more block at the end; false (and abandoned) where there is none.
   bool extend(chain& c);
   bool reserve(chain& c, std::uint64_t bytes);

@@ -16,8 +16,9 @@ class chain_reader {
 
   /// `bytes` bytes from `offset` on; nothing where the chain is shorter or broken.
   [[nodiscard]] std::optional<std::string> read(std::uint64_t offset, std::uint64_t bytes) const {
+    if (bytes == 0) return std::string();
     const std::uint64_t most = std::uint64_t{journal_.blocks_} * layout::block_bytes;
-    if (bytes > most || offset > most - bytes) return std::nullopt;
+    if (bytes > most || offset > most - bytes || !is_as_long(offset + bytes)) return std::nullopt;
     std::string out;
     out.reserve(bytes);
     std::uint32_t block = first_;
@@ -36,6 +37,16 @@ class chain_reader {
   static const journal::record& record_of(const journal& from, std::uint32_t slot) { return from.at(slot); }
 
  private:
+  /// Looked at before there is memory for what a spoilt length says.
+  [[nodiscard]] bool is_as_long(std::uint64_t bytes) const {
+    std::uint32_t block = first_;
+    for (std::uint64_t at = 0; at < bytes; at += layout::block_bytes) {
+      if (block >= journal_.blocks_) return false;
+      block = journal_.next_of(block);
+    }
+    return true;
+  }
+
   const journal& journal_;
   const std::uint32_t first_;
 };
@@ -61,7 +72,8 @@ std::optional<std::vector<journal_event>> events_of(const journal& from, const l
     layout::stored_event stored{};
     std::memcpy(&stored, bytes->data() + i * sizeof stored, sizeof stored);
     if (stored.kind > static_cast<std::uint8_t>(journal_event::kind::ended)) return std::nullopt;
-    out.push_back({stored.job, static_cast<journal_event::kind>(stored.kind), stored.token});
+    out.push_back(
+        {stored.job, static_cast<journal_event::kind>(stored.kind), stored.token, stored.unwritten});
   }
   return out;
 }
@@ -105,12 +117,11 @@ recovery recover(const journal& from, std::uint32_t slot, std::uint64_t serial,
     out.kind = counters.received == 0 && counters.sent == 0 ? recovery_kind::fresh : recovery_kind::ended;
     return out;
   }
-  if (record.status.load(std::memory_order_relaxed) != layout::kept) {
-    return lost("there was no room for it in the journal", false);
-  }
-  const auto which = record.current.load(std::memory_order_acquire);
-  if (which > 1) return lost("its record in the journal is spoilt", true);
-  return go_on(from, record.states[which], counters);
+  const auto status = record.status.load(std::memory_order_relaxed);
+  if (status == layout::abandoned) return lost("there was no room for it in the journal", false);
+  const auto* const state = layout::holding(record, serial);
+  if (status != layout::kept || state == nullptr) return lost("its record in the journal is spoilt", true);
+  return go_on(from, *state, counters);
 }
 
 }  // namespace orcd::net

@@ -23,7 +23,7 @@ std::string shown(const json_scalar& value) {
     std::array<char, 32> text;
     std::snprintf(text.data(), text.size(), "%.9g", *d);
     const std::string number = text.data();
-    // 1.0 is no integer, and the message that says so must not show it as 1.
+    // A number that is no integer must not be shown as one.
     return number.find_first_not_of("-0123456789") == std::string::npos ? number + ".0" : number;
   }
   if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
@@ -36,7 +36,15 @@ std::string shown(double value) {
   return text;
 }
 
+/// Up to here a double holds every integer.
+constexpr double whole_max = 9'007'199'254'740'992.0;
+
 }  // namespace
+
+std::optional<std::int64_t> whole_number(double value) noexcept {
+  if (!(std::abs(value) <= whole_max) || std::trunc(value) != value) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
 
 error refuse_field(std::string_view field, const std::string& what) {
   return {errc::invalid_request, "'" + std::string(field) + "' " + what, std::string(field)};
@@ -68,6 +76,10 @@ result<std::uint64_t> check_integer(std::string_view field, const json_scalar& v
     out = static_cast<std::uint64_t>(*i);
   } else if (const auto* u = std::get_if<std::uint64_t>(&value)) {
     out = *u;
+  } else if (const auto* d = std::get_if<double>(&value)) {
+    const auto whole = whole_number(*d);
+    if (!whole || *whole < 0) return refuse();
+    out = static_cast<std::uint64_t>(*whole);
   } else {
     return refuse();
   }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/sampling/sampling_ranges.hpp"
 #include "net/json/json_value.hpp"
 
 namespace orcd::net {
@@ -20,17 +22,16 @@ namespace orcd::net {
 /// The refusal of a field that this request does not have.
 [[nodiscard]] engine::error unknown_field(std::string_view name);
 
-/// The values a real field may have.
-struct real_range {
-  double low;
-  double high;
-  bool above_low = false;  ///< the low end itself is not allowed
-};
-inline constexpr real_range temperature_range{0.0, 2.0};
-inline constexpr real_range top_p_range{0.0, 1.0, true};
-inline constexpr real_range min_p_range{0.0, 1.0};
-inline constexpr real_range repetition_penalty_range{0.0, 2.0, true};
-inline constexpr real_range penalty_range{-2.0, 2.0};  ///< presence and frequency
+using engine::min_p_range;
+using engine::penalty_range;
+using engine::real_range;
+using engine::repetition_penalty_range;
+using engine::temperature_range;
+using engine::top_p_range;
+
+/// The integer that a number without a fraction is: JSON has one kind of number, and some languages write 4.0
+/// for 4. Nothing where it has a fraction or is too large to be exact.
+[[nodiscard]] std::optional<std::int64_t> whole_number(double value) noexcept;
 
 [[nodiscard]] engine::result<std::uint64_t> check_integer(std::string_view field, const json_scalar& value,
                                                           std::uint64_t low, std::uint64_t high);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
+#include <charconv>
 #include <limits>
 #include <string>
+#include <system_error>
 
 #include "net/json/json_keys.hpp"
 
@@ -81,8 +83,12 @@ struct tree_handler {
     stack.push_uint64(u);
     return true;
   }
-  bool on_double(double d, string_view, error_code&) {
-    stack.push_double(d);
+  /// The parser's own reading of more than sixteen digits can be the neighbour of what is written.
+  bool on_double(double read, string_view text, error_code&) {
+    double exact = read;
+    const char* const end = text.data() + text.size();
+    const auto [stop, failed] = std::from_chars(text.data(), end, exact);
+    stack.push_double(stop == end && failed == std::errc() ? exact : read);
     return true;
   }
   bool on_bool(bool b, error_code&) {

@@ -1,7 +1,6 @@
 // Reads a JSON body into a tree. Strict: duplicate keys at any depth, invalid UTF-8 and lone surrogates are
-// refused.
-// Bounded by the length of the body, by depth and by the members of an object. Pure. Source: WORK-3120.
-// Private to net/.
+// refused. Bounded by the length of the body, by depth and by the members of an object. Pure.
+// Source: WORK-3120. Private to net/.
 #pragma once
 
 #include <boost/json/object.hpp>

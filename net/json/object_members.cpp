@@ -29,6 +29,12 @@ error refuse_word(std::string_view path, std::string_view must, std::string_view
   return refuse_field(path, "must be " + std::string(must) + ", it is '" + shown_name(word) + "'");
 }
 
+json::value without_fraction(const json::value& value) {
+  const auto* const number = value.if_double();
+  const auto whole = number == nullptr ? std::nullopt : whole_number(*number);
+  return whole ? json::value(*whole) : value;
+}
+
 result<std::string_view> as_text(std::string_view path, const json::value& value) {
   if (!value.is_string()) return refuse_kind(path, "a string", value);
   return std::string_view(value.get_string());

@@ -25,6 +25,9 @@ namespace orcd::net {
 /// "'PATH' must be WHAT, it is 'WORD'", the word cut to a length that can be shown.
 [[nodiscard]] engine::error refuse_word(std::string_view path, std::string_view must, std::string_view word);
 
+/// A number without a fraction as an integer, any other value as it is.
+[[nodiscard]] boost::json::value without_fraction(const boost::json::value& value);
+
 // The value at a path.
 [[nodiscard]] engine::result<std::string_view> as_text(std::string_view path,
                                                        const boost::json::value& value);

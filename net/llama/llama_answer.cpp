@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/http/respond.hpp"
+#include "engine/breaker_tokens.hpp"
+#include "engine/sampling/sampler_order.hpp"
 #include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
 #include "net/llama/llama_request.hpp"
@@ -33,6 +34,7 @@ struct llama_identity {
   bool timings = false;               ///< in every chunk
   bool progress = false;              ///< chunks that tell how much of the prompt is computed
   std::vector<std::string> fields{};  ///< see llama_notes
+  probability_kind kind = probability_kind::logprob;
   running_timing::clock now{};
   const engine::tokenizer& vocabulary;
 };
@@ -95,7 +97,8 @@ std::vector<member> members_of(const llama_identity& identity, const llama_resul
       {"stopping_word", in_quotes(result.stop)},
       {"timings", render_timings(timing_of(stats))}};
   if (identity.probabilities && !identity.stream) {
-    out.push_back({"completion_probabilities", render_probabilities(result.entries, identity.vocabulary)});
+    out.push_back({"completion_probabilities",
+                   render_probabilities(result.entries, identity.vocabulary, identity.kind)});
   }
   return out;
 }
@@ -166,6 +169,7 @@ class llama_output final : public job_output {
     if (!token.logprobs.empty()) keep(token);
     if (token.stopped) {
       to.stop = token.stop;
+      cut_ = true;
       std::erase_if(to.entries, [this](const auto& e) { return e.first_byte >= text_bytes_; });
     }
     write(out, token.text);
@@ -185,7 +189,11 @@ class llama_output final : public job_output {
   }
 
   void failed(std::string& out, const engine::error& failure) override {
-    if (identity_->stream) out += "data: " + make_error_reply(failure).body + "\n\n";
+    if (identity_->stream) append_error_object(out, failure);
+  }
+
+  [[nodiscard]] std::size_t unwritten_values() const noexcept override {
+    return identity_->stream && !cut_ ? result_->entries.size() : job_output::unwritten_values();
   }
 
   void keep_alive(std::string& out) override {
@@ -221,7 +229,8 @@ class llama_output final : public job_output {
         .integer("tokens_predicted", tokens_)
         .integer("tokens_evaluated", to.stats.tokens_in);
     if (identity_->probabilities) {
-      json.raw("completion_probabilities", render_probabilities(to.entries, identity_->vocabulary));
+      json.raw("completion_probabilities",
+               render_probabilities(to.entries, identity_->vocabulary, identity_->kind));
     }
     if (const auto timing = timing_.at(tokens_); timing && identity_->timings) append_timings(out, *timing);
     out += more;
@@ -234,6 +243,7 @@ class llama_output final : public job_output {
   std::shared_ptr<const llama_identity> identity_;
   std::shared_ptr<llama_result> result_;
   running_timing timing_;
+  bool cut_ = false;             ///< the last tokens are no part of the answer
   std::uint32_t tokens_ = 0;     ///< so far
   std::size_t text_bytes_ = 0;   ///< bytes of all text so far
   std::size_t token_bytes_ = 0;  ///< bytes of all tokens so far
@@ -253,6 +263,33 @@ std::string render_all(const llama_identity& identity,
 
 }  // namespace
 
+namespace {
+
+/// A member that is a list of texts.
+void add_texts(std::string& out, std::string_view name, const std::vector<std::string>& texts) {
+  out += ",\"" + std::string(name) + "\":[";
+  for (const auto& text : texts) {
+    if (out.back() != '[') out += ',';
+    append_json_string(out, text);
+  }
+  out += ']';
+}
+
+std::vector<std::string> breakers_of(const engine::job_request& job, const completion_request& asked) {
+  if (asked.dry_breakers) return *asked.dry_breakers;
+  if (job.sampling.breakers) return job.sampling.breakers->texts;
+  return {engine::usual_breakers.begin(), engine::usual_breakers.end()};
+}
+
+/// In the order in which they are applied.
+std::vector<std::string> samplers_of(const engine::sampling_params& sampling) {
+  std::vector<std::string> out;
+  for (const auto which : engine::order_of(sampling)) out.emplace_back(to_string(which));
+  return out;
+}
+
+}  // namespace
+
 std::string generation_settings(const engine::job_request& job, const completion_request& asked) {
   const auto& sampling = job.sampling;
   std::string out;
@@ -268,15 +305,25 @@ std::string generation_settings(const engine::job_request& job, const completion
       .number("presence_penalty", sampling.presence_penalty, 6)
       .number("frequency_penalty", sampling.frequency_penalty, 6)
       .integer("repeat_last_n", sampling.repeat_last_n)
+      .number("dynatemp_range", sampling.dynatemp_range, 6)
+      .number("dynatemp_exponent", sampling.dynatemp_exponent, 6)
+      .number("top_n_sigma", sampling.top_n_sigma, 6)
+      .number("typical_p", sampling.typical_p, 6)
+      .number("xtc_probability", sampling.xtc_probability, 6)
+      .number("xtc_threshold", sampling.xtc_threshold, 6)
+      .number("dry_multiplier", sampling.dry_multiplier, 6)
+      .number("dry_base", sampling.dry_base, 6)
+      .integer("dry_allowed_length", sampling.dry_allowed_length)
+      .integer("dry_penalty_last_n", sampling.dry_last_n == engine::whole_sequence
+                                         ? std::int64_t{-1}
+                                         : std::int64_t{sampling.dry_last_n})
+      .integer("mirostat", 0)
       .integer("n_probs", asked.logprobs ? asked.top_logprobs : 0U)
       .boolean("ignore_eos", job.ignore_eos)
       .boolean("stream", asked.stream);
-  out += ",\"stop\":[";
-  for (const auto& stop : asked.stop) {
-    if (out.back() != '[') out += ',';
-    append_json_string(out, stop);
-  }
-  out += ']';
+  add_texts(out, "dry_sequence_breakers", breakers_of(job, asked));
+  add_texts(out, "samplers", samplers_of(sampling));
+  add_texts(out, "stop", asked.stop);
   json.close();
   return out;
 }
@@ -288,7 +335,7 @@ written_answer make_llama_answer(const prepared_completion& prepared, std::strin
   const auto identity = std::make_shared<const llama_identity>(llama_identity{
       std::move(model), asked.stream, asked.token_ids, asked.logprobs, asked.shows.timings,
       asked.shows.progress, notes == nullptr ? std::vector<std::string>() : notes->response_fields,
-      std::move(now), vocabulary});
+      notes == nullptr ? probability_kind::logprob : notes->probabilities, std::move(now), vocabulary});
   std::vector<std::shared_ptr<llama_result>> results;
   written_answer out;
   std::uint64_t probabilities = 0;

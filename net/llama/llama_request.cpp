@@ -28,26 +28,29 @@ struct absent_switch {
   std::string_view name;
   double off;
 };
-constexpr std::array absent_switches{absent_switch{"typical_p", 1},        absent_switch{"dynatemp_range", 0},
-                                     absent_switch{"mirostat", 0},         absent_switch{"dry_multiplier", 0},
-                                     absent_switch{"xtc_probability", 0},  absent_switch{"top_n_sigma", -1},
-                                     absent_switch{"adaptive_target", -1}, absent_switch{"n_indent", 0},
-                                     absent_switch{"min_keep", 0}};
+constexpr std::array absent_switches{absent_switch{"mirostat", 0}, absent_switch{"adaptive_target", -1},
+                                     absent_switch{"n_indent", 0}, absent_switch{"min_keep", 0}};
 
 /// Fields that cannot change the answer: what they adjust is off (above), they choose a slot, or limit times,
 /// by which load would change an answer; n_keep is about contexts that are cut, which are refused here.
-constexpr std::array<std::string_view, 13> left_numbers{
-    "dynatemp_exponent",  "mirostat_tau",    "mirostat_eta",    "dry_base", "dry_allowed_length",
-    "dry_penalty_last_n", "xtc_threshold",   "adaptive_decay",  "id_slot",  "n_keep",
-    "n_discard",          "t_max_prompt_ms", "t_max_predict_ms"};
+constexpr std::array<std::string_view, 8> left_numbers{"mirostat_tau",    "mirostat_eta",    "adaptive_decay",
+                                                       "id_slot",         "n_keep",          "n_discard",
+                                                       "t_max_prompt_ms", "t_max_predict_ms"};
 
-constexpr std::string_view flag_off = "post_sampling_probs";
+/// The names of the most tokens of an answer: llama-server's own first.
+constexpr std::array<std::string_view, 4> length_names{"n_predict", "max_tokens", "max_completion_tokens",
+                                                       "max_new_tokens"};
+
+/// llama-server has no bound; beyond this one every token is as likely as any other.
+constexpr double temperature_max = 1e6;
+
+constexpr std::string_view post_sampling = "post_sampling_probs";
 constexpr std::array<std::string_view, 1> lists_empty{"image_data"};
 constexpr std::size_t response_fields_max = 64;
 constexpr std::size_t response_field_bytes_max = 256;
 
 /// Fields that have the same name and meaning for /v1/completions.
-constexpr std::array<std::string_view, 25> shared_fields{"model",
+constexpr std::array<std::string_view, 39> shared_fields{"model",
                                                          "temperature",
                                                          "top_p",
                                                          "min_p",
@@ -62,6 +65,8 @@ constexpr std::array<std::string_view, 25> shared_fields{"model",
                                                          "imc_id",
                                                          "n",
                                                          "user",
+                                                         "samplers",
+                                                         "bad_words",
                                                          "top_k",
                                                          "seed",
                                                          "repeat_last_n",
@@ -71,19 +76,33 @@ constexpr std::array<std::string_view, 25> shared_fields{"model",
                                                          "json_schema",
                                                          "repeat_penalty",
                                                          "timings_per_token",
-                                                         "return_progress"};
+                                                         "return_progress",
+                                                         "dry_multiplier",
+                                                         "dry_base",
+                                                         "dry_allowed_length",
+                                                         "dry_penalty_last_n",
+                                                         "dry_sequence_breakers",
+                                                         "xtc_probability",
+                                                         "xtc_threshold",
+                                                         "typical_p",
+                                                         "typ_p",
+                                                         "top_n_sigma",
+                                                         "dynatemp_range",
+                                                         "dynatemp_exponent"};
 
 /// The fields that both endpoints have.
 class llama_fields {
  public:
-  explicit llama_fields(const completion_limits& limits) : shared_(completion_kind::text, limits) {}
+  explicit llama_fields(const completion_limits& limits)
+      : limits_(with_temperatures(limits)), shared_(completion_kind::text, limits_) {}
 
   result<void> take(std::string_view name, const json::value& value) {
     if (is_listed(shared_fields, name)) return shared_.take(name, value);
-    if (value.is_null()) return is_known(name) ? result<void>() : unknown_field(name);
-    if (name == "n_predict") return take_n_predict(value);
+    if (value.is_null()) return {};
+    const auto* const length = std::find(length_names.begin(), length_names.end(), name);
+    if (length != length_names.end()) return take_length(*length, without_fraction(value));
     if (name == "n_probs") return take_n_probs(value);
-    if (name == "return_tokens" || name == flag_off) return take_flag(name, value);
+    if (name == "return_tokens" || name == post_sampling) return take_flag(name, value);
     if (name == "response_fields") return take_response_fields(value);
     return take_absent(name, value);
   }
@@ -96,7 +115,8 @@ class llama_fields {
     request->tells_prompt = true;
     request->token_ids = token_ids_;
     request->max_tokens = max_tokens_;
-    request->max_tokens_field = "n_predict";
+    request->max_tokens_field = length_name_;
+    if (post_sampling_ && probs_ > 0) notes_.probabilities = kind_of(*request);
     request->logprobs = probs_ > 0;
     request->top_logprobs = probs_;
     request->notes = std::make_shared<llama_notes>(std::move(notes_));
@@ -104,19 +124,22 @@ class llama_fields {
   }
 
  private:
-  static bool is_known(std::string_view name) {
-    constexpr std::array<std::string_view, 5> own{"n_predict", "n_probs", "return_tokens", "response_fields",
-                                                  flag_off};
-    return is_listed(own, name) || is_listed(lists_empty, name) || is_listed(left_numbers, name) ||
-           name == "dry_sequence_breakers" || find_named(absent_switches, name) != nullptr;
+  static completion_limits with_temperatures(completion_limits limits) {
+    limits.temperature_max = temperature_max;
+    return limits;
   }
 
   /// -1: as many as fit; -2: until the context is full, which is the same.
-  result<void> take_n_predict(const json::value& value) {
+  result<void> take_length(std::string_view name, const json::value& value) {
     if (value == json::value(-1) || value == json::value(-2)) return {};
-    const auto number = as_integer("n_predict", value, 0, std::numeric_limits<std::int32_t>::max());
+    const auto number = as_integer(name, value, 0, std::numeric_limits<std::int32_t>::max());
     if (!number) return number.error();
+    if (max_tokens_ && *max_tokens_ != *number) {
+      return refuse_field(name, "is " + std::to_string(*number) + ", but '" + std::string(length_name_) +
+                                    "' is " + std::to_string(*max_tokens_));
+    }
     max_tokens_ = static_cast<std::uint32_t>(*number);
+    length_name_ = name;
     return {};
   }
 
@@ -130,11 +153,23 @@ class llama_fields {
   result<void> take_flag(std::string_view name, const json::value& value) {
     const auto truth = as_flag(name, value);
     if (!truth) return truth.error();
-    if (name == flag_off) {
-      return *truth ? refuse_field(name, "must be false: this worker has no such thing") : result<void>();
-    }
-    token_ids_ = *truth;
+    (name == post_sampling ? post_sampling_ : token_ids_) = *truth;
     return {};
+  }
+
+  /// What a token was drawn with is certain where one is, and the model's own where nothing has changed that;
+  /// else the sampler tells it.
+  static probability_kind kind_of(completion_request& asked) {
+    auto& sampling = asked.sampling;
+    if (sampling.temperature == 0.0F && !(sampling.dynatemp_range > 0.0F)) return probability_kind::greedy;
+    const bool cut =
+        sampling.top_k > 0 || sampling.top_p < 1.0F || sampling.min_p > 0.0F || sampling.needs_logits();
+    const bool moved = sampling.temperature != 1.0F || sampling.penalises() || !sampling.biases.empty() ||
+                       !asked.text_biases.empty();
+    const bool bound = asked.constraints.kind != constraint_kind::none || !asked.banned_tokens.empty() ||
+                       !asked.bad_words.empty();
+    sampling.tells_drawn = cut || moved || bound;
+    return probability_kind::sampled;
   }
 
   result<void> take_response_fields(const json::value& value) {
@@ -161,11 +196,9 @@ class llama_fields {
     if (is_listed(left_numbers, name)) {
       return value.is_number() ? result<void>() : refuse_kind(name, "a number", value);
     }
-    if (is_listed(lists_empty, name) || name == "dry_sequence_breakers") {
+    if (is_listed(lists_empty, name)) {
       if (!value.is_array()) return refuse_kind(name, "an array", value);
-      if (is_listed(lists_empty, name) && !value.get_array().empty())
-        return refuse_field(name, "must be empty");
-      return {};
+      return value.get_array().empty() ? result<void>() : refuse_field(name, "must be empty");
     }
     const auto* const found = find_named(absent_switches, name);
     if (found == nullptr) return unknown_field(name);
@@ -175,15 +208,21 @@ class llama_fields {
     return refuse_field(name, "must be " + off + ", which switches it off: this worker has no such thing");
   }
 
+  completion_limits limits_;
   completion_fields shared_;
   llama_notes notes_;
   std::optional<std::uint32_t> max_tokens_;
+  std::string_view length_name_ = length_names.front();
   std::uint32_t probs_ = 0;
   bool token_ids_ = false;
+  bool post_sampling_ = false;
 };
 
 /// One prompt: a text, token ids, or a list of both in turn.
-result<text_prompt> read_prompt(const json::value& value, const completion_limits& limits) {
+result<text_prompt> read_prompt(const json::value& given, const completion_limits& limits) {
+  const auto read = without_media("prompt", given);
+  if (!read) return read.error();
+  const json::value& value = **read;
   text_prompt out;
   const auto add_text = [&](const json::value& text) -> result<void> {
     std::string words(text.get_string());

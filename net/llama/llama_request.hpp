@@ -9,11 +9,13 @@
 
 #include "engine/base/error.hpp"
 #include "net/openai/completion_request.hpp"
+#include "net/openai/logprob_text.hpp"
 
 namespace orcd::net {
 
 /// What the answer has to know besides what all completions ask for.
 struct llama_notes final : request_notes {
+  probability_kind probabilities = probability_kind::logprob;  ///< what n_probs lists
   /// Members of the answer that alone are wanted, "a/b" for member b of a; distinct; empty = all.
   std::vector<std::string> response_fields;
 };

@@ -45,6 +45,8 @@ reply answer_props(const service& s) {
   const auto& identity = s.context.identity;
   engine::job_request usual;
   usual.max_tokens = s.config.model.tokens_out_max;
+  usual.sampling = s.config.model.sampling;
+  usual.seed = s.config.model.seed.value_or(0);
   std::string body;
   json_object json(body);
   json_object defaults = json.object("default_generation_settings");
@@ -104,6 +106,22 @@ reply answer_tokenizer_info(const service& s) {
   special("bos_token", s.context.tokenizer.bos());
   special("eos_token", s.context.tokenizer.eos());
   json.text("chat_template", template_text(s)).integer("model_max_length", s.context.identity.context_tokens);
+  json.close();
+  return make_json_reply(200, std::move(body));
+}
+
+reply answer_version(const service& s) {
+  std::string body;
+  json_object json(body);
+  json.text("version", s.context.identity.version);
+  json.close();
+  return make_json_reply(200, std::move(body));
+}
+
+reply answer_load(const service& s) {
+  std::string body;
+  json_object json(body);
+  json.integer("server_load", s.streams.size());
   json.close();
   return make_json_reply(200, std::move(body));
 }

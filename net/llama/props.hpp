@@ -1,5 +1,5 @@
-// What llama-server's and vLLM's clients ask a server about itself: GET /props, /slots, /tokenizer_info. From
-// cached state. io thread only. Private to net/.
+// What llama-server's and vLLM's clients ask a server about itself: GET /props, /slots, /tokenizer_info,
+// /version and /load. From cached state. io thread only. Private to net/.
 #pragma once
 
 #include <string_view>
@@ -14,5 +14,8 @@ namespace orcd::net {
 /// 501 unless the operator serves it. `query`: fail_on_no_slot=1 asks for 503 where none is free.
 [[nodiscard]] reply answer_slots(const service& s, std::string_view query);
 [[nodiscard]] reply answer_tokenizer_info(const service& s);
+/// vLLM's {"version"} and {"server_load"}, which is how many requests have jobs that are not over.
+[[nodiscard]] reply answer_version(const service& s);
+[[nodiscard]] reply answer_load(const service& s);
 
 }  // namespace orcd::net

@@ -81,11 +81,13 @@ result<tokenize_request> read_tokenize(json::object& body) {
       rest.emplace(field.key(), value);
     } else if (name == "model" && out.form == dialect::vllm) {
       rest.emplace(field.key(), value);
+    } else if (value.is_null()) {
+      continue;
     } else if (name != text) {
       return unknown_field(name);
     } else if (value.is_string()) {
       out.text = std::string(value.get_string());
-    } else if (!value.is_null()) {
+    } else {
       return refuse_kind(name, "a string", value);
     }
   }
@@ -118,7 +120,8 @@ result<std::vector<token_id>> read_detokenize(std::string_view body, const compl
   if (!tree) return tree.error();
   if (const auto served = check_model(*tree, limits); !served) return served.error();
   for (const auto& field : *tree) {
-    if (field.key() != "tokens" && field.key() != "model") return unknown_field(field.key());
+    const bool known = field.key() == "tokens" || field.key() == "model";
+    if (!known && !field.value().is_null()) return unknown_field(field.key());
   }
   const auto* ids = find_member(*tree, "tokens");
   if (ids == nullptr) return refuse_field("tokens", "is missing");

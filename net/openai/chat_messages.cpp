@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/jinja/template_limits.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
@@ -26,36 +27,108 @@ using engine::result;
 constexpr std::array<std::string_view, 6> roles = {"system",    "developer", "user",
                                                    "assistant", "tool",      "function"};
 
-result<std::string> read_parts(const json::array& parts, const std::string& path) {
+/// What a message says in its content.
+struct content {
   std::string text;
+  std::string thoughts;
+};
+
+/// Where a message is read, and what its role allows.
+struct message_place {
+  std::string path;
+  bool assistant = false;
+  bool tool = false;
+  left_names* left = nullptr;  ///< null: a picture is refused
+};
+
+void join(std::string& to, std::string_view text, bool first) {
+  if (!first) to += '\n';
+  to += text;
+}
+
+/// A part's text under the member that has it.
+result<std::string_view> text_of_part(const json::object& part, const std::string& where,
+                                      std::string_view member) {
+  const std::array<std::string_view, 2> known = {"type", member};
+  if (const auto ok = only_members(part, where, known, left_fields(field_place::part)); !ok)
+    return ok.error();
+  return text_member(part, where, member);
+}
+
+/// What an assistant has thought: a string, or with Mistral a list of text parts.
+result<std::string> thoughts_of_part(const json::object& part, const std::string& where) {
+  constexpr std::array<std::string_view, 4> known = {"type", "thinking", "signature", "closed"};
+  if (const auto ok = only_members(part, where, known, left_fields(field_place::part)); !ok)
+    return ok.error();
+  const auto* list = part.if_contains("thinking");
+  if (list == nullptr || !list->is_array()) {
+    const auto text = text_member(part, where, "thinking");
+    if (!text) return text.error();
+    return std::string(*text);
+  }
+  std::string out;
+  for (std::size_t i = 0; i < list->get_array().size(); ++i) {
+    const std::string path = element_path(where + ".thinking", i);
+    const auto* piece = list->get_array()[i].if_object();
+    if (piece == nullptr) return refuse_kind(path, "an object", list->get_array()[i]);
+    const auto text = text_of_part(*piece, path, "text");
+    if (!text) return text.error();
+    out += *text;
+  }
+  return out;
+}
+
+bool is_picture(std::string_view type) {
+  return type == "image_url" || type == "input_image" || type == "image";
+}
+
+/// Nothing where the part has no text of its own.
+result<std::optional<std::string_view>> read_part(const json::object& part, const std::string& where,
+                                                  const message_place& place, content& out) {
+  using piece = std::optional<std::string_view>;
+  const auto type = text_member(part, where, "type");
+  if (!type) return type.error();
+  if (place.assistant && *type == "redacted_thinking") return piece();
+  if (place.assistant && *type == "thinking") {
+    const auto thoughts = thoughts_of_part(part, where);
+    if (!thoughts) return thoughts.error();
+    join(out.thoughts, *thoughts, out.thoughts.empty());
+    return piece();
+  }
+  if (place.tool && place.left != nullptr && is_picture(*type)) {
+    note_left(*place.left, "content", "image");
+    return piece(picture_text);
+  }
+  const bool refusal = *type == "refusal";
+  if (!refusal && *type != "text" && *type != "input_text" && *type != "output_text") {
+    return refuse_word(where + ".type", "'text'", *type);
+  }
+  const auto text = text_of_part(part, where, refusal ? "refusal" : "text");
+  if (!text) return text.error();
+  return piece(*text);
+}
+
+result<content> read_parts(const json::array& parts, const message_place& place) {
+  content out;
+  bool first = true;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string where = element_path(path, i);
+    const std::string where = element_path(place.path + ".content", i);
     const auto* part = parts[i].if_object();
     if (part == nullptr) return refuse_kind(where, "an object", parts[i]);
-    const auto type = text_member(*part, where, "type");
-    if (!type) return type.error();
-    if (*type != "text") return refuse_word(where + ".type", "'text'", *type);
-    constexpr std::array<std::string_view, 2> known = {"type", "text"};
-    if (const auto ok = only_members(*part, where, known, left_fields(field_place::part)); !ok)
-      return ok.error();
-    const auto piece = text_member(*part, where, "text");
+    const auto piece = read_part(*part, where, place, out);
     if (!piece) return piece.error();
-    if (i > 0) text += '\n';
-    text += *piece;
+    if (*piece) join(out.text, **piece, std::exchange(first, false));
   }
-  return text;
+  return out;
 }
 
 /// The content of a message: clients send null, "", no parts or nothing at all where there is none.
-result<json::value> read_content(const json::object& message, const std::string& path) {
-  const auto* content = find_member(message, "content");
-  if (content == nullptr) return json::value("");
-  const std::string where = path + ".content";
-  if (content->is_string()) return *content;
-  if (!content->is_array()) return refuse_kind(where, "a string or an array of parts", *content);
-  auto text = read_parts(content->get_array(), where);
-  if (!text) return text.error();
-  return json::value(*text);
+result<content> read_content(const json::object& message, const message_place& place) {
+  const auto* value = find_member(message, "content");
+  if (value == nullptr) return content();
+  if (value->is_string()) return content{std::string(value->get_string()), {}};
+  if (value->is_array()) return read_parts(value->get_array(), place);
+  return refuse_kind(place.path + ".content", "a string or an array of parts", *value);
 }
 
 /// The arguments of a past call: an object or, where they are none, the text as it was sent. A model may have
@@ -86,7 +159,15 @@ result<json::object> read_called(const json::value& value, const std::string& pa
   if (!name) return name.error();
   auto arguments = read_arguments(*function, path);
   if (!arguments) return arguments.error();
-  return json::object{{"name", *name}, {"arguments", std::move(*arguments)}};
+  json::object out{{"name", *name}, {"arguments", std::move(*arguments)}};
+  // The text of an object is kept as it was, whether it could be read or not: the prompt shows it so.
+  const auto* const sent = find_member(*function, "arguments");
+  const auto* const text = sent == nullptr ? nullptr : sent->if_string();
+  if (text != nullptr && text->find_first_not_of(" \t\r\n") == text->find('{') &&
+      text->find('{') != text->npos) {
+    out[engine::sent_arguments] = *sent;
+  }
+  return out;
 }
 
 json::object make_call(std::string_view id, json::object called) {
@@ -124,8 +205,13 @@ result<void> read_tool_calls(const json::value& value, const std::string& path, 
   return {};
 }
 
-/// The members of an assistant's message besides its content. Templates know its reasoning by either of two
-/// names.
+/// Templates know it by either of two names.
+void add_thoughts(json::object& message, std::string_view thoughts) {
+  message["reasoning_content"] = thoughts;
+  message["thinking"] = thoughts;
+}
+
+/// The members of an assistant's message besides its content.
 result<void> read_assistant(const json::object& message, const std::string& path, json::object& out) {
   if (const auto* calls = find_member(message, "tool_calls")) {
     if (const auto ok = read_tool_calls(*calls, path, out); !ok) return ok;
@@ -141,13 +227,12 @@ result<void> read_assistant(const json::object& message, const std::string& path
     if (find_member(message, name) == nullptr || out.contains("reasoning_content")) continue;
     const auto thoughts = text_member(message, path, name);
     if (!thoughts) return thoughts.error();
-    out["reasoning_content"] = *thoughts;
-    out["thinking"] = *thoughts;
+    add_thoughts(out, *thoughts);
   }
   return {};
 }
 
-result<json::object> read_message(const json::value& value, const std::string& path) {
+result<json::object> read_message(const json::value& value, const std::string& path, left_names* left) {
   const auto* message = value.if_object();
   if (message == nullptr) return refuse_kind(path, "an object", value);
   auto role = text_member(*message, path, "role");
@@ -166,10 +251,10 @@ result<json::object> read_message(const json::value& value, const std::string& p
   if (const auto ok = only_members(*message, path, known, left_fields(field_place::message)); !ok) {
     return ok.error();
   }
-  auto content = read_content(*message, path);
-  if (!content) return content.error();
+  const auto said = read_content(*message, {path, assistant, tool, left});
+  if (!said) return said.error();
   const std::string_view known_as = tool ? "tool" : *role == "developer" ? "system" : *role;
-  json::object out{{"role", known_as}, {"content", std::move(*content)}};
+  json::object out{{"role", known_as}, {"content", said->text}};
   if (find_member(*message, "name") != nullptr) {
     const auto name = text_member(*message, path, "name");
     if (!name) return name.error();
@@ -182,6 +267,7 @@ result<json::object> read_message(const json::value& value, const std::string& p
   }
   if (assistant) {
     if (const auto read = read_assistant(*message, path, out); !read) return read.error();
+    if (!said->thoughts.empty() && !out.contains("reasoning_content")) add_thoughts(out, said->thoughts);
   }
   return out;
 }
@@ -266,7 +352,7 @@ std::string find_left(const json::value& value, const std::string& path, field_p
 
 }  // namespace
 
-result<json::array> read_messages(const json::value& value, bool strict_fields) {
+result<json::array> read_messages(const json::value& value, bool strict_fields, left_names* left) {
   const std::string name = "messages";
   if (!value.is_array()) return refuse_kind(name, "an array", value);
   const auto& messages = value.get_array();
@@ -279,10 +365,10 @@ result<json::array> read_messages(const json::value& value, bool strict_fields) 
   out.reserve(messages.size());
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (strict_fields) {
-      const std::string left = find_left(messages[i], element_path(name, i), field_place::message);
-      if (!left.empty()) return refuse_field(left, "is not supported");
+      const std::string unread = find_left(messages[i], element_path(name, i), field_place::message);
+      if (!unread.empty()) return refuse_field(unread, "is not supported");
     }
-    auto message = read_message(messages[i], element_path(name, i));
+    auto message = read_message(messages[i], element_path(name, i), strict_fields ? nullptr : left);
     if (!message) return message.error();
     out.push_back(std::move(*message));
   }

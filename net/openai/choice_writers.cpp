@@ -2,7 +2,6 @@
 // answer will say of it.
 #include <utility>
 
-#include "net/http/respond.hpp"
 #include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
 #include "net/openai/answer_extras.hpp"
@@ -69,9 +68,9 @@ class chunk_writer final : public message_writer {
     add_chunk(out, is_chat() ? R"("delta":{})" : R"("text":"")", {}, finish, progress);
   }
 
-  void failed(std::string& out, const engine::error& failure) override {
-    out += "data: " + make_error_reply(failure).body + "\n\n";
-  }
+  void failed(std::string& out, const engine::error& failure) override { append_error_object(out, failure); }
+
+  [[nodiscard]] bool writes_values_once() const noexcept override { return true; }
 
   void keep_alive(std::string& out) override { append_keep_alive(out); }
 
@@ -104,6 +103,10 @@ class chunk_writer final : public message_writer {
                        : reasoning ? R"("delta":{"reasoning_content":)"
                                    : R"("delta":{"content":)";
     append_json_string(body, text);
+    if (is_chat() && reasoning) {  // by either of its names
+      body += R"(,"reasoning":)";
+      append_json_string(body, text);
+    }
     if (is_chat()) body += '}';
     add_delta(out, body, progress);
   }

@@ -50,8 +50,11 @@ void append_message(std::string& out, const whole_message& message) {
     append_json_string(out, text);
   }
   if (!reasoning.empty()) {
-    out += ",\"reasoning_content\":";
-    append_json_string(out, reasoning);
+    // By either of its names: some clients read the newer one alone, others the older.
+    for (const std::string_view name : {"reasoning_content", "reasoning"}) {
+      out += ",\"" + std::string(name) + "\":";
+      append_json_string(out, reasoning);
+    }
   }
   if (message.end.calls > 0) append_calls(out, message);
   out += ",\"refusal\":null}";

@@ -8,10 +8,12 @@
 
 #include "net/jobs/job_checks.hpp"
 #include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
 #include "net/limits.hpp"
 #include "net/models/model_names.hpp"
 #include "net/openai/chat_messages.hpp"
 #include "net/openai/infill_prompt.hpp"
+#include "net/openai/template_variables.hpp"
 
 namespace orcd::net {
 namespace {
@@ -24,10 +26,11 @@ using engine::result;
 /// A bound above it is none: no context is as long.
 constexpr std::uint32_t max_tokens_kept = std::numeric_limits<std::int32_t>::max();
 
-/// Names that the server itself gives a template.
-constexpr std::array<std::string_view, 8> own_variables = {
-    "messages",  "tools",     "documents", "add_generation_prompt",
-    "bos_token", "eos_token", "unk_token", "pad_token"};
+/// Whether an object's key is meant as a token id, right or wrong.
+bool looks_like_integer(std::string_view key) {
+  if (key.starts_with('-')) key.remove_prefix(1);
+  return !key.empty() && key.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 }  // namespace
 
@@ -65,7 +68,7 @@ result<void> completion_fields::take_lora(value_ref value) {
 }
 
 result<void> completion_fields::take_messages(value_ref value) {
-  auto messages = read_messages(value, limits_.strict_fields);
+  auto messages = read_messages(value, limits_.strict_fields, &request_.left_out);
   if (!messages) return messages.error();
   request_.messages = std::move(*messages);
   // DeepSeek's way to ask for an answer that continues the last message.
@@ -90,8 +93,25 @@ result<std::vector<engine::token_id>> completion_fields::token_ids(const json::a
   return out;
 }
 
+result<const json::value*> without_media(std::string_view field, const json::value& prompt) {
+  const auto* object = prompt.if_object();
+  if (object == nullptr) return &prompt;
+  const std::string path(field);
+  constexpr std::array<std::string_view, 2> known = {"prompt_string", "multimodal_data"};
+  if (const auto ok = only_members(*object, path, known); !ok) return ok.error();
+  if (const auto text = text_member(*object, path, "prompt_string"); !text) return text.error();
+  const auto* media = find_member(*object, "multimodal_data");
+  if (media != nullptr && *media != json::value(json::array())) {
+    return refuse_field(path + ".multimodal_data", "must be empty: the model reads text");
+  }
+  return object->if_contains("prompt_string");
+}
+
 /// Adds one prompt: a text, or the ids of its tokens.
-result<void> completion_fields::take_one_prompt(value_ref value) {
+result<void> completion_fields::take_one_prompt(value_ref given) {
+  const auto read = without_media(field_, given);
+  if (!read) return read.error();
+  const json::value& value = **read;
   if (const auto* ids = value.if_array()) {
     if (ids->empty()) return refuse("must not be empty");
     auto tokens = token_ids(*ids);
@@ -161,8 +181,7 @@ result<void> completion_fields::join_suffix() {
 
 result<void> completion_fields::take_prompt(value_ref value) {
   const auto* list = value.if_array();
-  const bool several =
-      list != nullptr && !list->empty() && (list->front().is_string() || list->front().is_array());
+  const bool several = list != nullptr && !list->empty() && !list->front().is_number();
   if (!several) return take_one_prompt(value);
   if (list->size() > choices_max) {
     return refuse("may be a list of " + std::to_string(choices_max) + " prompts, it has " +
@@ -184,7 +203,7 @@ result<void> completion_fields::take_template(value_ref value) {
 }
 
 result<void> completion_fields::add_variable(std::string_view name, value_ref value) {
-  if (is_listed(own_variables, name)) {
+  if (is_own_variable(name)) {
     return refuse("must not set '" + std::string(name) + "'");
   }
   const auto [there, added] = request_.template_variables.emplace(name, value);
@@ -212,8 +231,8 @@ result<void> completion_fields::take_template_variable(value_ref value) {
 }
 
 result<void> completion_fields::take_max_tokens(value_ref value) {
-  // What clients write for no limit of their own.
-  if (value == json::value(-1)) return {};
+  // What clients write for no limit of their own; llama-server's -2 is until the context is full.
+  if (value == json::value(-1) || (field_ == "n_predict" && value == json::value(-2))) return {};
   // Nothing but the prompt itself may be asked for; finish() checks that it is.
   const std::uint64_t least = request_.kind == completion_kind::text ? 0 : 1;
   const bool beyond = value.is_uint64() || (value.is_int64() && value.get_int64() > max_tokens_kept);
@@ -263,7 +282,10 @@ result<void> completion_fields::take_stop(value_ref value) {
 }
 
 result<void> completion_fields::take_seed(value_ref value) {
-  if (value == json::value(-1)) return {};  // llama-server's way to ask for a random one
+  if (value == json::value(-1)) {  // llama-server's way to ask for a random one
+    request_.seed.reset();
+    return {};
+  }
   // OpenAI's seeds are signed; a negative one is as good as any other.
   if (const auto* negative = value.if_int64(); negative != nullptr && *negative < 0) {
     request_.seed = static_cast<std::uint64_t>(*negative);
@@ -272,50 +294,6 @@ result<void> completion_fields::take_seed(value_ref value) {
   const auto number = integer(value, 0, std::numeric_limits<std::uint64_t>::max());
   if (!number) return number.error();
   request_.seed = *number;
-  return {};
-}
-
-result<void> completion_fields::take_real(value_ref value) {
-  struct real_field {
-    std::string_view name;
-    real_range range;
-    float engine::sampling_params::*to;
-  };
-  using params = engine::sampling_params;
-  constexpr std::array<real_field, 7> fields{
-      {{"temperature", temperature_range, &params::temperature},
-       {"top_p", top_p_range, &params::top_p},
-       {"min_p", min_p_range, &params::min_p},
-       {"repetition_penalty", repetition_penalty_range, &params::repetition_penalty},
-       {"repeat_penalty", repetition_penalty_range, &params::repetition_penalty},
-       {"presence_penalty", penalty_range, &params::presence_penalty},
-       {"frequency_penalty", penalty_range, &params::frequency_penalty}}};
-  const auto* const found = find_named(fields, field_);
-  const auto number = as_real(field_, value, found->range);
-  if (!number) return number.error();
-  auto& to = request_.sampling.*found->to;
-  if (found->to == &params::repetition_penalty) {
-    if (!repetition_field_.empty() && to != *number) return refuse("contradicts '" + repetition_field_ + "'");
-    repetition_field_ = field_;
-  }
-  to = *number;
-  return {};
-}
-
-result<void> completion_fields::take_count(value_ref value) {
-  const bool window = field_ == "repeat_last_n";
-  // -1 asks for all there is, as 0 does for top_k.
-  if (value == json::value(-1)) {
-    if (window) {
-      request_.sampling.repeat_last_n = std::min(limits_.lengths.context_tokens, repeat_last_n_max);
-      return {};
-    }
-    request_.sampling.top_k = 0;
-    return {};
-  }
-  const auto number = integer(value, 0, window ? repeat_last_n_max : top_k_max);
-  if (!number) return number.error();
-  (window ? request_.sampling.repeat_last_n : request_.sampling.top_k) = static_cast<std::uint32_t>(*number);
   return {};
 }
 
@@ -329,18 +307,38 @@ result<void> completion_fields::take_logit_bias(value_ref value) {
   }
   for (const auto& bias : biases) {
     const std::string_view key = bias.key();
+    if (!looks_like_integer(key)) {
+      if (const auto added = add_text_bias(key, bias.value()); !added) return added;
+      continue;
+    }
     std::uint32_t id = 0;
     const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
     if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size() || id >= limits_.vocab) {
       return refuse("has the key '" + shown_name(key) + "', which is no token id below " +
                     std::to_string(limits_.vocab));
     }
-    const auto given = scalar_of(bias.value());
-    if (!given) return wrong_kind("numbers by token id", bias.value());
-    const auto amount = check_real(field_, *given, {-logit_bias_max, logit_bias_max});
-    if (!amount) return amount.error();
-    request_.sampling.biases.push_back({static_cast<engine::token_id>(id), *amount});
+    if (const auto added = add_bias(id, bias.value()); !added) return added;
   }
+  return sort_biases();
+}
+
+/// A bias of false forbids the token.
+result<void> completion_fields::add_bias(std::uint32_t token, value_ref bias) {
+  const auto id = static_cast<engine::token_id>(token);
+  if (bias == json::value(false)) {
+    request_.banned_tokens.push_back(id);
+    if (request_.banned_tokens.size() <= token_list_max) return {};
+    return refuse("may forbid " + std::to_string(token_list_max) + " tokens");
+  }
+  const auto given = scalar_of(bias);
+  if (!given) return wrong_kind("numbers by token id", bias);
+  const auto amount = check_real(field_, *given, {-logit_bias_max, logit_bias_max});
+  if (!amount) return amount.error();
+  request_.sampling.biases.push_back({id, *amount});
+  return {};
+}
+
+result<void> completion_fields::sort_biases() {
   auto& list = request_.sampling.biases;
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
   const auto twice = std::adjacent_find(list.begin(), list.end(),
@@ -385,8 +383,6 @@ result<void> completion_fields::take_stream_options(value_ref value) {
     if (!truth) return truth.error();
     (running ? request_.usage_in_chunks : request_.include_usage) = *truth;
   }
-  field_ = "stream_options.continuous_usage_stats";
-  if (request_.usage_in_chunks && !request_.include_usage) return refuse("needs 'include_usage': true");
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/sampling/sampler_order.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
 #include "net/openai/completion_request.hpp"
@@ -16,10 +17,18 @@ namespace orcd::net {
 /// Whether it is a field of this worker that every API which makes text takes as a chat does, beside its own.
 [[nodiscard]] bool is_worker_field(std::string_view name) noexcept;
 
+/// The text of a prompt in llama-server's form {"prompt_string": TEXT}; any other prompt as it is. Refuses
+/// what the text comes with.
+[[nodiscard]] engine::result<const boost::json::value*> without_media(std::string_view field,
+                                                                      const boost::json::value& prompt);
+
 class completion_fields {
  public:
   completion_fields(completion_kind kind, const completion_limits& limits) : limits_(limits) {
     request_.kind = kind;
+    request_.sampling = limits.lengths.sampling;
+    request_.seed = limits.lengths.seed;
+    if (kind == completion_kind::chat) request_.reasoning_tokens_max = limits.reasoning_tokens_max;
   }
 
   /// Takes one field of the body; null counts as absent. Refuses names that this kind of request does not
@@ -69,8 +78,14 @@ class completion_fields {
   engine::result<void> take_token_list(value_ref value);
   engine::result<void> take_min_tokens(value_ref value);
   engine::result<void> take_bias_list(value_ref value);
+  engine::result<void> take_bad_words(value_ref value);
+  engine::result<void> take_prompt_logprobs(value_ref value);
+  engine::result<void> take_samplers(value_ref value);
+  engine::result<void> take_dry_base(value_ref value);
+  engine::result<void> take_breakers(value_ref value);
   engine::result<void> take_truncation(value_ref value);
   engine::result<void> take_special_tokens(value_ref value);
+  engine::result<void> take_reasoning_budget(value_ref value);
   engine::result<void> take_reasoning(value_ref value);
   engine::result<void> take_reasoning_format(value_ref value);
   engine::result<void> take_thinking(value_ref value);
@@ -97,6 +112,10 @@ class completion_fields {
   [[nodiscard]] engine::result<bool> flag(value_ref value) const;
   [[nodiscard]] engine::result<std::vector<engine::token_id>> token_ids(const boost::json::array& ids) const;
   [[nodiscard]] engine::result<void> take_one_prompt(value_ref value);
+  [[nodiscard]] engine::result<void> add_bias(std::uint32_t token, value_ref bias);
+  [[nodiscard]] engine::result<void> add_text_bias(std::string_view text, value_ref bias);
+  [[nodiscard]] engine::result<void> sort_biases();
+  [[nodiscard]] engine::result<void> check_samplers();
   [[nodiscard]] engine::result<void> take_suffix(value_ref value);
   [[nodiscard]] engine::result<void> join_suffix();
   [[nodiscard]] engine::result<void> add_variable(std::string_view name, value_ref value);
@@ -106,6 +125,7 @@ class completion_fields {
   [[nodiscard]] engine::result<void> check_together();
 
   const completion_limits& limits_;
+  std::string budget_field_;  ///< the name by which reasoning was limited
   completion_request request_;
   constraint_fields constraint_fields_;
   adapter_choice adapters_;
@@ -116,6 +136,8 @@ class completion_fields {
   std::optional<std::uint32_t> best_of_;
   std::optional<std::string> suffix_;
   std::string repetition_field_;  ///< the name under which the repetition penalty was given
+  std::string typical_field_;     ///< likewise of typical_p
+  std::optional<std::vector<engine::sampler>> samplers_;  ///< the order that the request wants
 };
 
 }  // namespace orcd::net

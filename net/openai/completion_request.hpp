@@ -24,12 +24,15 @@
 #include "engine/worker_state.hpp"
 #include "net/limits.hpp"
 #include "net/models/adapter_list.hpp"
+#include "net/openai/left_fields.hpp"
 #include "net/openai/output_constraints.hpp"
 #include "net/responses/response_store.hpp"
 
 namespace orcd::net {
 
 constexpr std::size_t token_list_max = 1'024;  ///< stop_token_ids, allowed_token_ids
+constexpr std::size_t bad_words_max = 256;
+constexpr std::size_t breakers_max = 16;  ///< dry_sequence_breakers
 constexpr std::size_t messages_max = 4'096;
 constexpr float logit_bias_max = 100.0F;
 
@@ -57,6 +60,12 @@ struct prompt_shape {
   /// Of a longer prompt only this many tokens are used; -1 = as many as the context has room for.
   std::optional<std::int64_t> tokens{};
   bool keeps_first = false;  ///< the first ones rather than the last
+};
+
+/// A bias of each token of a text; without one they are forbidden.
+struct text_bias {
+  std::string text;
+  std::optional<float> bias;
 };
 
 /// What an answer shows besides its text.
@@ -108,6 +117,11 @@ struct completion_request {
   std::vector<engine::token_id> stop_tokens;     ///< ascending
   std::vector<engine::token_id> allowed_tokens;  ///< empty = all
   std::vector<engine::token_id> banned_tokens;
+  std::optional<std::uint32_t> reasoning_tokens_max;       ///< chat; nothing: as many as the model wants
+  std::vector<text_bias> text_biases;                      ///< of all tokens that a text has
+  std::vector<std::string> bad_words;                      ///< never written
+  std::vector<std::vector<engine::token_id>> banned_rows;  ///< tokens that never come in a row
+  std::optional<std::vector<std::string>> dry_breakers{};  ///< nothing: the worker's
   prompt_shape shape;
   answer_shape shows;
   engine::cache_request cache;  ///< cache_prompt, cache_salt, imc_id
@@ -118,6 +132,7 @@ struct completion_request {
   std::string echo;
   bool omit_reasoning = false;  ///< the answer does not tell it
   bool count_only = false;      ///< only the prompt is asked for; it may be longer than the context
+  left_names left_out;          ///< what the answer's header names
   std::shared_ptr<const request_notes> notes;  ///< what else the API's answer has to know of the request
   /// The request goes on from more than completion_limits::recalled_bytes_max: nothing else was read.
   bool unread = false;
@@ -132,16 +147,34 @@ struct completion_limits {
   bool request_template = false;          ///< a request may bring its own template
   bool strict_fields = false;             ///< refuse what would be taken and left
   bool parse_special_in_chat = false;     ///< special tokens are recognised in the text of messages
+  double temperature_max = 2.0;           ///< of an API
   std::uint32_t system_tokens_min = 1;    ///< shorter system prompts are not kept
   engine::infill_tokens infill{};         ///< of the model's vocabulary
   std::optional<response_shelf> shelf{};  ///< where responses are kept; unset: nowhere
+  /// Variables of the chat template that hold where a request sets them not; null: none.
+  const boost::json::object* template_defaults = nullptr;
+  /// Of reasoning, where a chat does not say it; nothing: no limit.
+  std::optional<std::uint32_t> reasoning_tokens_max{};
   /// The text of earlier responses that may be read here.
   std::size_t recalled_bytes_max = std::numeric_limits<std::size_t>::max();
 };
+
+/// Whether making tokens of its breakers takes some milliseconds.
+[[nodiscard]] bool has_own_breakers(const completion_request& asked);
+/// Makes tokens of `text_biases`, `bad_words` and `dry_breakers`. Error: invalid_request where they are too
+/// many.
+[[nodiscard]] engine::result<void> resolve_texts(completion_request& asked,
+                                                 const engine::tokenizer& vocabulary);
 
 /// Errors: invalid_request with the field as param, not_found for another model's name. A field that is null
 /// counts as absent.
 [[nodiscard]] engine::result<completion_request> parse_completion(std::string_view body, completion_kind kind,
                                                                   const completion_limits& limits);
+
+/// The request, of which only the prompt's tokens are counted.
+[[nodiscard]] inline engine::result<completion_request> counted(engine::result<completion_request> asked) {
+  if (asked) asked->count_only = true;
+  return asked;
+}
 
 }  // namespace orcd::net

@@ -17,7 +17,8 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.id = prepared.id;
   out.created = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
   out.model = answered_model(s, prepared.asked);
-  out.system_fingerprint = s.context.identity.system_fingerprint;
+  out.system_fingerprint =
+      prepared.fingerprint.empty() ? s.context.identity.system_fingerprint : prepared.fingerprint;
   out.stream = prepared.asked.stream;
   out.include_usage = prepared.asked.include_usage;
   out.null_usage = s.config.null_usage;
@@ -54,6 +55,15 @@ written_answer write_choices(const service& s, const prepared_completion& prepar
 }
 
 }  // namespace
+
+asio::awaitable<bool> handle_chat_input_tokens(service& s, connection& c, const http_request& request) {
+  request_form form = form_of(completion_kind::chat);
+  form.target = endpoint::chat_input_tokens;
+  form.parse = [](std::string_view body, const completion_limits& limits) {
+    return counted(parse_completion(body, completion_kind::chat, limits));
+  };
+  co_return co_await serve_input_tokens(s, c, request, form);
+}
 
 asio::awaitable<bool> handle_completion(service& s, connection& c, const http_request& request,
                                         completion_kind kind) {

@@ -12,4 +12,7 @@ namespace orcd::net {
 asio::awaitable<bool> handle_completion(service& s, connection& c, const http_request& request,
                                         completion_kind kind);
 
+/// POST /v1/chat/completions/input_tokens, llama-server's: how many tokens the prompt has.
+asio::awaitable<bool> handle_chat_input_tokens(service& s, connection& c, const http_request& request);
+
 }  // namespace orcd::net

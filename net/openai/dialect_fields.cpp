@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
 #include "net/limits.hpp"
 #include "net/openai/completion_fields.hpp"
 #include "net/openai/left_fields.hpp"
@@ -51,6 +52,21 @@ std::span<const completion_fields::rule> completion_fields::dialect_rules() noex
       rule{"n_predict", true, true, &f::take_max_tokens},
       rule{"max_new_tokens", true, true, &f::take_max_tokens},
       rule{"min_tokens", true, true, &f::take_min_tokens},
+      rule{"bad_words", true, true, &f::take_bad_words},
+      rule{"prompt_logprobs", true, true, &f::take_prompt_logprobs},
+      rule{"samplers", true, true, &f::take_samplers},
+      rule{"dry_multiplier", true, true, &f::take_real},
+      rule{"dry_base", true, true, &f::take_dry_base},
+      rule{"dry_allowed_length", true, true, &f::take_count},
+      rule{"dry_penalty_last_n", true, true, &f::take_count},
+      rule{"dry_sequence_breakers", true, true, &f::take_breakers},
+      rule{"xtc_probability", true, true, &f::take_real},
+      rule{"xtc_threshold", true, true, &f::take_real},
+      rule{"typical_p", true, true, &f::take_real},
+      rule{"typ_p", true, true, &f::take_real},
+      rule{"top_n_sigma", true, true, &f::take_real},
+      rule{"dynatemp_range", true, true, &f::take_real},
+      rule{"dynatemp_exponent", true, true, &f::take_real},
       rule{"stop_token_ids", true, true, &f::take_token_list},
       rule{"allowed_token_ids", true, true, &f::take_token_list},
       rule{"include_stop_str_in_output", true, true, &f::take_dialect_flag},
@@ -77,6 +93,11 @@ std::span<const completion_fields::rule> completion_fields::dialect_rules() noex
       rule{"include_reasoning", true, false, &f::take_dialect_flag},
       rule{"separate_reasoning", true, false, &f::take_dialect_flag},
       rule{"thinking", true, false, &f::take_thinking},
+      rule{"thinking_budget", true, true, &f::take_reasoning_budget},
+      rule{"thinking_budget_tokens", true, true, &f::take_reasoning_budget},
+      rule{"thinking_token_budget", true, true, &f::take_reasoning_budget},
+      rule{"reasoning_budget", true, true, &f::take_reasoning_budget},
+      rule{"reasoning_budget_tokens", true, true, &f::take_reasoning_budget},
       rule{"documents", true, false, &f::take_documents},
       rule{"add_generation_prompt", true, false, &f::take_dialect_flag},
       rule{"continue_final_message", true, false, &f::take_dialect_flag},
@@ -101,7 +122,9 @@ result<void> completion_fields::take_token_list(value_ref value) {
     return refuse("may have " + std::to_string(token_list_max) + " token ids, it has " +
                   std::to_string(ids.size()));
   }
-  auto& list = field_ == "stop_token_ids" ? request_.stop_tokens : request_.allowed_tokens;
+  const bool stops = field_ == "stop_token_ids";
+  if (!stops && ids.empty()) return refuse("must not be empty: no token could be chosen");
+  auto& list = stops ? request_.stop_tokens : request_.allowed_tokens;
   for (const auto& id : ids) {
     const auto number = integer(id, 0, limits_.vocab - 1);
     if (!number) return number.error();
@@ -119,24 +142,72 @@ result<void> completion_fields::take_min_tokens(value_ref value) {
   return {};
 }
 
-/// llama-server's form: [[token id, bias], ...], where the bias false forbids the token.
+/// llama-server's form: [[token id or text, bias], ...], where the bias false forbids the tokens.
 result<void> completion_fields::take_bias_list(value_ref value) {
-  json::object biases;
-  for (const auto& pair : value.get_array()) {
+  const auto& pairs = value.get_array();
+  for (const auto& pair : pairs) {
     const auto* parts = pair.if_array();
-    if (parts == nullptr || parts->size() != 2) return wrong_kind("pairs of a token id and a bias", pair);
+    if (parts == nullptr || parts->size() != 2) {
+      return wrong_kind("pairs of a token id, or a text, and a bias", pair);
+    }
+    if (parts->front().is_string()) {
+      const auto added = add_text_bias(parts->front().get_string(), parts->back());
+      if (!added) return added;
+      continue;
+    }
     const auto id = integer(parts->front(), 0, limits_.vocab - 1);
     if (!id) return id.error();
-    if (parts->back() == json::value(false)) {
-      request_.banned_tokens.push_back(static_cast<engine::token_id>(*id));
-      if (request_.banned_tokens.size() > token_list_max) {
-        return refuse("may forbid " + std::to_string(token_list_max) + " tokens");
-      }
-    } else if (!biases.emplace(std::to_string(*id), parts->back()).second) {
-      return refuse("names token " + std::to_string(*id) + " twice");
+    const auto added = add_bias(static_cast<std::uint32_t>(*id), parts->back());
+    if (!added) return added;
+    if (request_.sampling.biases.size() > engine::logit_biases_max) {
+      return refuse("may have " + std::to_string(engine::logit_biases_max) + " tokens, it has " +
+                    std::to_string(pairs.size()));
     }
   }
-  return take_logit_bias(json::value(std::move(biases)));
+  return sort_biases();
+}
+
+/// The tokens of a text; what they are is known where the vocabulary is.
+result<void> completion_fields::add_text_bias(std::string_view text, value_ref bias) {
+  if (text.empty() || text.size() > stop_bytes_max) {
+    return refuse("texts must have 1 to " + std::to_string(stop_bytes_max) + " bytes, one has " +
+                  std::to_string(text.size()));
+  }
+  if (request_.text_biases.size() == engine::logit_biases_max) {
+    return refuse("may have " + std::to_string(engine::logit_biases_max) + " texts, it has more");
+  }
+  text_bias out{std::string(text), std::nullopt};
+  if (bias != json::value(false)) {
+    const auto amount = as_real(field_, bias, {-logit_bias_max, logit_bias_max});
+    if (!amount) return amount.error();
+    out.bias = *amount;
+  }
+  request_.text_biases.push_back(std::move(out));
+  return {};
+}
+
+result<void> completion_fields::take_bad_words(value_ref value) {
+  if (!value.is_array()) return wrong_kind("an array of strings", value);
+  const auto& words = value.get_array();
+  if (words.size() > bad_words_max) {
+    return refuse("may have " + std::to_string(bad_words_max) + " words, it has " +
+                  std::to_string(words.size()));
+  }
+  for (const auto& word : words) {
+    const auto text = as_text(field_, word);
+    if (!text) return text.error();
+    if (text->find_first_not_of(' ') == std::string_view::npos || text->size() > stop_bytes_max) {
+      return refuse("words must have 1 to " + std::to_string(stop_bytes_max) + " bytes besides spaces");
+    }
+    request_.bad_words.emplace_back(*text);
+  }
+  return {};
+}
+
+/// vLLM's, which tells the rank of each token too. What is known of a prompt is told by `echo`.
+result<void> completion_fields::take_prompt_logprobs(value_ref value) {
+  if (value == json::value(false)) return {};
+  return refuse("is not supported: the log probabilities of a text's prompt come with 'echo' and 'logprobs'");
 }
 
 result<void> completion_fields::take_truncation(value_ref value) {
@@ -166,6 +237,24 @@ result<void> completion_fields::take_special_tokens(value_ref value) {
   return {};
 }
 
+/// By any of the names that it has; a negative limit is none.
+result<void> completion_fields::take_reasoning_budget(value_ref value) {
+  std::optional<std::uint32_t> most;
+  const auto* const negative = value.if_int64();
+  if (negative == nullptr || *negative >= 0) {
+    const auto number = integer(value, 0, std::numeric_limits<std::int32_t>::max());
+    if (!number) return number.error();
+    if (request_.kind == completion_kind::text) return refuse("limits reasoning, which only chats have");
+    most = static_cast<std::uint32_t>(*number);
+  }
+  if (!budget_field_.empty() && most != request_.reasoning_tokens_max) {
+    return refuse("contradicts '" + budget_field_ + "'");
+  }
+  budget_field_ = field_;
+  request_.reasoning_tokens_max = most;
+  return {};
+}
+
 /// OpenRouter's object.
 result<void> completion_fields::take_reasoning(value_ref value) {
   if (!value.is_object()) return wrong_kind("an object", value);
@@ -183,6 +272,8 @@ result<void> completion_fields::take_reasoning(value_ref value) {
       const auto truth = flag(member.value());
       if (!truth) return truth.error();
       request_.shows.reasoning = !*truth;
+    } else if (member.key() == "max_tokens") {
+      taken = take_reasoning_budget(member.value());
     } else if (member.key() != "summary" && member.key() != "generate_summary") {
       return refuse("is not supported");
     }
@@ -210,6 +301,10 @@ result<void> completion_fields::take_thinking(value_ref value) {
   for (const auto& member : value.get_object()) {
     if (member.value().is_null()) continue;
     field_ = "thinking." + shown_name(member.key());
+    if (member.key() == "budget_tokens") {
+      if (auto taken = take_reasoning_budget(member.value()); !taken) return taken;
+      continue;
+    }
     if (member.key() != "type") return refuse("is not supported");
     if (member.value() == json::value("adaptive")) continue;
     const bool on = member.value() == json::value("enabled");
@@ -244,9 +339,10 @@ result<void> completion_fields::take_usage(value_ref value) {
   return {};
 }
 
-/// Sets what the output must be; only one field may.
+/// Sets what the output must be; only one field may, but clients send the older and the newer name of one.
 result<void> completion_fields::guide(guided_kind kind, value_ref value) {
   auto& guided = constraint_fields_.guided;
+  if (guided && guided->kind == kind && guided->value == value) return {};
   if (guided) return refuse("cannot be beside '" + guided->field + "'");
   guided = guided_output{field_, kind, value};
   return {};
@@ -277,10 +373,10 @@ result<void> completion_fields::take_structured_outputs(value_ref value) {
 
 result<void> completion_fields::take_other(std::string_view name, value_ref value) {
   if (limits_.strict_fields) return unknown_field(name);
-  if (is_listed(left_fields(field_place::request), name)) return {};
+  if (value.is_null() || is_listed(left_fields(field_place::request), name)) return {};
   const auto idle = check_idle_field(name, value);
   if (!idle.known) return unknown_field(name);
-  if (idle.must.empty() || value.is_null()) return {};
+  if (idle.must.empty()) return {};
   return refuse_field(name, std::string(idle.must));
 }
 

@@ -18,8 +18,9 @@ namespace {
 namespace json = boost::json;
 using engine::result;
 
-/// The functions that may be called; they point into `constraints`.
-std::vector<engine::callable> callables_of(const output_constraints& constraints) {
+/// The functions that may be called; they point into `constraints`. `all`: with the parameters of those that
+/// need not be strict, too.
+std::vector<engine::callable> callables_of(const output_constraints& constraints, bool all) {
   std::vector<engine::callable> out;
   for (const json::value& tool : constraints.tools) {
     const json::object& function = tool.at("function").as_object();
@@ -31,7 +32,7 @@ std::vector<engine::callable> callables_of(const output_constraints& constraints
     one.strict = strict != nullptr && *strict == json::value(true);
     // With tool_choice auto only strict functions are enforced; the parameters of the others are left to the
     // model.
-    const bool binds = one.strict || constraints.kind != constraint_kind::open;
+    const bool binds = one.strict || all || constraints.kind != constraint_kind::open;
     if (binds && parameters != nullptr && !parameters->is_null()) one.parameters = parameters;
     out.push_back(std::move(one));
   }
@@ -103,6 +104,22 @@ class digest {
   std::size_t filled_ = 0;
 };
 
+bool is_generic(const grammar_source& source) noexcept {
+  return source.frame.format.calls == engine::call_format::generic;
+}
+
+/// A model that was never taught to call is kept to its functions' parameters. Those that cannot be enforced,
+/// of functions that need not be strict, are left to the model, as in formats of its own.
+result<grammar_program> compile_generic(const grammar_source& source) {
+  const auto& constraints = source.constraints;
+  const auto compile = [&](bool all) {
+    const auto callables = callables_of(constraints, all);
+    return engine::make_generic_grammar(source.frame, {callables, constraints.parallel}, *source.tokens);
+  };
+  auto made = compile(true);
+  return made ? made : compile(false);
+}
+
 /// Such a text is the whole output: a format that frames its answers, or a prompt that ends within a
 /// reasoning, leaves no place for it.
 result<grammar_program> compile_text(const grammar_source& source) {
@@ -113,7 +130,7 @@ result<grammar_program> compile_text(const grammar_source& source) {
   switch (constraints.text_kind) {
     case guided_kind::choice: return engine::grammar::compile_choice(constraints.texts, constraints.field);
     case guided_kind::grammar:
-      return engine::grammar::compile_gbnf(constraints.texts.front(), constraints.field);
+      return engine::grammar::compile_grammar(constraints.texts.front(), constraints.field);
     default: return engine::grammar::compile_regex(constraints.texts.front(), constraints.field);
   }
 }
@@ -123,7 +140,8 @@ result<grammar_program> compile_text(const grammar_source& source) {
 result<grammar_program> compile_grammar(const grammar_source& source) {
   const auto& constraints = source.constraints;
   if (constraints.kind == constraint_kind::text) return compile_text(source);
-  const auto callables = callables_of(constraints);
+  if (constraints.kind == constraint_kind::open && is_generic(source)) return compile_generic(source);
+  const auto callables = callables_of(constraints, false);
   const engine::offered_calls offered{callables, constraints.parallel};
   if (constraints.kind == constraint_kind::calls) {
     return engine::make_call_grammar(source.frame, offered, *source.tokens);
@@ -154,8 +172,9 @@ std::string key_of(const grammar_source& source) {
   key.number(static_cast<std::uint64_t>(frame.format.calls));
   key.number(static_cast<std::uint64_t>(frame.format.reasoning));
   key.number(static_cast<std::uint64_t>(frame.format.answer));
-  for (const bool flag : {frame.format.think, frame.in_reasoning, frame.may_reason, constraints.parallel,
-                          constraints.kind == constraint_kind::json && constraints.strict}) {
+  for (const bool flag :
+       {frame.format.think, frame.in_reasoning, frame.may_reason, frame.in_answer, constraints.parallel,
+        constraints.kind == constraint_kind::json && constraints.strict}) {
     key.number(flag ? 1 : 0);
   }
   key.number(static_cast<std::uint64_t>(constraints.kind));
@@ -169,7 +188,7 @@ std::string key_of(const grammar_source& source) {
     key.number(constraints.texts.size());
     for (const std::string& text : constraints.texts) key.text(text);
   }
-  for (const auto& tool : callables_of(constraints)) {
+  for (const auto& tool : callables_of(constraints, is_generic(source))) {
     key.number(tool.strict ? 1 : 0);
     key.text(tool.name);
     key.number(tool.parameters != nullptr ? 1 : 0);

@@ -19,8 +19,9 @@ struct grammar_source {
 };
 
 /// Compiles a grammar. Takes a tenth of a second at most, and 32 MiB meanwhile
-/// (engine/grammar/compile_budget.hpp). Errors: invalid_request, with the request's field as param and, in
-/// the message, the path of what cannot be compiled in its schema.
+/// (engine/grammar/compile_budget.hpp); twice that time where parameters of the generic form are given up.
+/// Errors: invalid_request, with the request's field as param and, in the message, the path of what cannot be
+/// compiled in its schema.
 [[nodiscard]] engine::result<grammar_program> compile_grammar(const grammar_source& source);
 
 /// X-Schema-Ignored: the annotations that constrain nothing, as "format=uri, format=x"; short and printable.

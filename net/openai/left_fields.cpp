@@ -1,8 +1,11 @@
 #include "net/openai/left_fields.hpp"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "net/json/names.hpp"
+#include "net/json/text.hpp"
 
 namespace orcd::net {
 namespace {
@@ -23,9 +26,6 @@ constexpr std::array of_requests = {
     "id_slot"sv, "slot_id"sv, "n_keep"sv,
     "n_discard"sv, "n_cache_reuse"sv, "sse_ping_interval"sv,
     "backend_sampling"sv, "mirostat_tau"sv, "mirostat_eta"sv,
-    "dynatemp_exponent"sv, "dry_base"sv,
-    "dry_allowed_length"sv, "dry_penalty_last_n"sv,
-    "dry_sequence_breakers"sv, "xtc_threshold"sv,
     "adaptive_decay"sv, "speculative.n_max"sv,
     "speculative.n_min"sv, "speculative.p_min"sv,
     "speculative.types"sv,
@@ -86,7 +86,7 @@ constexpr std::array of_functions = {
 };
 
 /// A value with which a field asks for nothing.
-enum class idle { zero, one, none_below_one, not_positive, is_false, is_true, empty };
+enum class idle { zero, one, not_positive, is_false, is_true, empty };
 
 struct idle_rule {
   std::string_view name;
@@ -97,21 +97,11 @@ constexpr std::array idle_rules = {
     idle_rule{"n_indent", idle::zero},
     idle_rule{"n_probs", idle::zero},
     idle_rule{"mirostat", idle::zero},
-    idle_rule{"dry_multiplier", idle::zero},
-    idle_rule{"xtc_probability", idle::zero},
-    idle_rule{"dynatemp_range", idle::zero},
     idle_rule{"min_keep", idle::zero},
-    idle_rule{"typical_p", idle::one},
-    idle_rule{"typ_p", idle::one},
     idle_rule{"tfs_z", idle::one},
-    idle_rule{"top_n_sigma", idle::not_positive},
     idle_rule{"adaptive_target", idle::not_positive},
     idle_rule{"t_max_predict_ms", idle::not_positive},
     idle_rule{"t_max_prompt_ms", idle::not_positive},
-    idle_rule{"thinking_budget_tokens", idle::none_below_one},
-    idle_rule{"reasoning_budget", idle::none_below_one},
-    idle_rule{"reasoning_budget_tokens", idle::none_below_one},
-    idle_rule{"thinking_token_budget", idle::none_below_one},
     idle_rule{"post_sampling_probs", idle::is_false},
     idle_rule{"return_tokens", idle::is_false},
     idle_rule{"verbose", idle::is_false},
@@ -123,7 +113,6 @@ constexpr std::array idle_rules = {
     idle_rule{"enable_search", idle::is_false},
     idle_rule{"no_stop_trim", idle::is_false},
     idle_rule{"parse_tool_calls", idle::is_true},
-    idle_rule{"bad_words", idle::empty},
     idle_rule{"vllm_xargs", idle::empty},
     idle_rule{"transforms", idle::empty},
     idle_rule{"plugins", idle::empty},
@@ -148,8 +137,6 @@ std::string_view judge(idle wanted, const json::value& value) {
   switch (wanted) {
     case idle::zero: return is_number(value, 0, 0) ? "" : "must be 0: this worker has no such thing";
     case idle::one: return is_number(value, 1, 1) ? "" : "must be 1: this worker has no such thing";
-    case idle::none_below_one:
-      return is_number(value, lowest, -1) ? "" : "must be -1: this worker sets reasoning no limit of its own";
     case idle::not_positive:
       return is_number(value, lowest, 0) ? "" : "must not be above 0: this worker has no such thing";
     case idle::is_false:
@@ -172,6 +159,21 @@ std::span<const std::string_view> left_fields(field_place place) noexcept {
     case field_place::function: return of_functions;
   }
   return {};
+}
+
+void note_left(left_names& notes, std::string_view kind, std::string_view name) {
+  constexpr std::size_t names_max = 8;
+  constexpr std::size_t name_bytes_max = 40;
+  std::string note = std::string(kind) + "=";
+  for (const char c : name.substr(0, name_bytes_max)) {
+    note += is_alphanumeric(c) || std::string_view("-_.").find(c) != std::string_view::npos ? c : '?';
+  }
+  if (notes.size() == names_max || std::find(notes.begin(), notes.end(), note) != notes.end()) return;
+  notes.push_back(std::move(note));
+}
+
+void append_left(std::string& header, const left_names& notes) {
+  for (const std::string& note : notes) header += (header.empty() ? "" : ", ") + note;
 }
 
 idle_field check_idle_field(std::string_view name, const json::value& value) {

@@ -5,7 +5,9 @@
 
 #include <boost/json/value.hpp>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace orcd::net {
 
@@ -21,6 +23,18 @@ enum class field_place {
 
 /// The fields that are taken and left, whatever their values.
 [[nodiscard]] std::span<const std::string_view> left_fields(field_place place) noexcept;
+
+/// What of a request is left out although a model could have used it, so that a client which sends it in
+/// every request can go on: the answer's header X-Schema-Ignored names it, as "tool=web_search". At most 8 of
+/// 40 characters each, none twice.
+using left_names = std::vector<std::string>;
+/// Other characters of the name than letters, digits, '-', '_' and '.' become '?'.
+void note_left(left_names& notes, std::string_view kind, std::string_view name);
+/// Adds the notes to a header's value.
+void append_left(std::string& header, const left_names& notes);
+
+/// Stands for a picture in the result of a past call: without it no later request could be answered.
+constexpr std::string_view picture_text = "[image]";
 
 /// Why a field of a request that asks for something which is not served may still be taken: it has the value
 /// that asks for nothing. Nothing where the field is not of this kind; else what its value must be, empty

@@ -1,10 +1,12 @@
 #include "net/openai/logprob_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <set>
 
+#include "engine/sampling/portable_exp.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "net/json/json_text.hpp"
 
@@ -17,17 +19,28 @@ std::string bytes_of(engine::token_id token, const engine::tokenizer& vocabulary
   return bytes;
 }
 
-/// The fewest digits that give the same float again.
+/// The fewest digits that give the same number again.
+template <class Number>
+void append_shortest(std::string& out, Number value) {
+  std::array<char, 64> text;
+  const auto done = std::to_chars(text.data(), text.data() + text.size(), value);
+  out.append(text.data(), done.ptr);
+}
+
+/// The same with a fraction, where clients tell real numbers from integers.
+void append_real(std::string& out, double value) {
+  const std::size_t begin = out.size();
+  append_shortest(out, value);
+  if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
+}
+
 void append_logprob(std::string& out, float value) {
   if (std::isnan(value)) {  // the first token of a prompt: nothing comes before it
     out += "null";
     return;
   }
   // JSON has no infinity; OpenAI's API writes this for a probability of 0.
-  if (!std::isfinite(value)) value = -9999.0F;
-  std::array<char, 64> text;
-  const auto done = std::to_chars(text.data(), text.data() + text.size(), value);
-  out.append(text.data(), done.ptr);
+  append_shortest(out, std::isfinite(value) ? value : -9999.0F);
 }
 
 void append_bytes(std::string& out, std::string_view bytes) {
@@ -42,6 +55,12 @@ void append_bytes(std::string& out, std::string_view bytes) {
 /// The token's name where the client wants no texts.
 std::string name_of(engine::token_id token) {
   return "token_id:" + std::to_string(token);
+}
+
+/// Clients take a probability that is not 0 for one that may be drawn.
+double probability_of(const engine::token_logprob& token, engine::token_id chosen, probability_kind kind) {
+  if (kind == probability_kind::greedy) return token.token == chosen ? 1.0 : 0.0;
+  return engine::portable_exp(std::clamp(token.logprob, engine::portable_exp_lowest, 0.0F));
 }
 
 /// {"token","logprob","bytes" without the closing brace.
@@ -80,14 +99,17 @@ void append_top_logprobs(std::string& out, const logprob_entry& entry, const eng
   }
   out += '{';
   std::set<std::string> keys;  // two tokens may have the same text; the more likely one is listed
-  for (const auto& token : std::span(entry.logprobs).subspan(1)) {
+  const auto add = [&](const engine::token_logprob& token) {
     const std::string key = key_of(token.token, vocabulary, as_ids);
-    if (!keys.insert(key).second) continue;
+    if (!keys.insert(key).second) return;
     if (keys.size() > 1) out += ',';
     append_json_string(out, key);
     out += ':';
     append_logprob(out, token.logprob);
-  }
+  };
+  for (const auto& token : std::span(entry.logprobs).subspan(1)) add(token);
+  // The token itself is listed in any case: one more than were asked for where it is none of them.
+  add(entry.logprobs.front());
   out += '}';
 }
 
@@ -135,19 +157,31 @@ std::string render_token_list(std::span<const logprob_entry> entries, const engi
   return out + "]";
 }
 
-std::string render_probabilities(std::span<const logprob_entry> entries,
-                                 const engine::tokenizer& vocabulary) {
-  const auto token_fields = [&](std::string& out, const engine::token_logprob& token) {
-    append_token_fields(out, token, vocabulary);
-    out += ",\"id\":" + std::to_string(token.token);
-  };
+std::string render_probabilities(std::span<const logprob_entry> entries, const engine::tokenizer& vocabulary,
+                                 probability_kind kind) {
+  const bool raw = kind == probability_kind::logprob;
   std::string out;
   append_list(out, entries, [&](const auto& entry) {
-    token_fields(out, entry.logprobs.front());
-    out += ",\"top_logprobs\":[";
+    const auto chosen = entry.logprobs.front().token;
+    const auto token_fields = [&](const engine::token_logprob& token) {
+      if (raw) {
+        append_token_fields(out, token, vocabulary);
+      } else {
+        const std::string bytes = bytes_of(token.token, vocabulary);
+        out += "{\"token\":";
+        append_json_string(out, bytes);
+        out += ",\"prob\":";
+        append_real(out, probability_of(token, chosen, kind));
+        out += ",\"bytes\":";
+        append_bytes(out, bytes);
+      }
+      out += ",\"id\":" + std::to_string(token.token);
+    };
+    token_fields(entry.logprobs.front());
+    out += raw ? ",\"top_logprobs\":[" : ",\"top_probs\":[";
     for (std::size_t i = 1; i < entry.logprobs.size(); ++i) {
       if (i > 1) out += ',';
-      token_fields(out, entry.logprobs[i]);
+      token_fields(entry.logprobs[i]);
       out += '}';
     }
     out += "]}";

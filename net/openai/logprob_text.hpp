@@ -27,8 +27,17 @@ struct logprob_entry {
 [[nodiscard]] std::string render_logprobs(completion_kind kind, std::span<const logprob_entry> entries,
                                           const engine::tokenizer& vocabulary, bool tokens_as_ids = false);
 
-/// llama-server's form: [{"id","token","bytes","logprob","top_logprobs":[...]},...].
+/// What llama-server's lists hold.
+enum class probability_kind {
+  logprob,  ///< of the model's raw logits
+  sampled,  ///< the probability with which a token was drawn
+  greedy,   ///< the same where the most likely token was taken: 1 for that and 0 for others
+};
+
+/// llama-server's form: [{"id","token","bytes","logprob","top_logprobs":[...]},...], or with "prob" and
+/// "top_probs".
 [[nodiscard]] std::string render_probabilities(std::span<const logprob_entry> entries,
-                                               const engine::tokenizer& vocabulary);
+                                               const engine::tokenizer& vocabulary,
+                                               probability_kind kind = probability_kind::logprob);
 
 }  // namespace orcd::net

@@ -64,7 +64,8 @@ class message_output final : public job_output {
 
   void ended(std::string& out, engine::finish_reason reason, const engine::job_stats& stats) override {
     if (reader_) {
-      emit(out, reader_->finish());
+      const bool cut = reason == engine::finish_reason::length;
+      emit(out, reader_->finish(cut ? engine::output_end::cut : engine::output_end::whole));
       end_.reasoning_tokens = reader_->reasoning_tokens();
     }
     end_.reason = over_ ? engine::finish_reason::stop : reason;
@@ -74,6 +75,11 @@ class message_output final : public job_output {
   }
 
   void failed(std::string& out, const engine::error& failure) override { writer_->failed(out, failure); }
+  [[nodiscard]] std::size_t unwritten_values() const noexcept override {
+    // Those of tokens that were cut off are gone: what is left may be of any before them.
+    const bool told_in_order = writer_->writes_values_once() && !cut_;
+    return told_in_order ? progress_.logprobs.size() : job_output::unwritten_values();
+  }
   void keep_alive(std::string& out) override { writer_->keep_alive(out); }
 
  private:
@@ -107,6 +113,7 @@ class message_output final : public job_output {
   /// Drops the log probabilities of tokens whose text begins at `byte` or later: that text is not part of the
   /// answer.
   void forget_from(std::size_t byte) {
+    cut_ = true;
     std::erase_if(progress_.logprobs, [byte](const auto& e) { return e.first_byte >= byte; });
   }
 
@@ -132,6 +139,7 @@ class message_output final : public job_output {
   message_progress progress_;
   message_end end_;
   bool over_ = false;                  ///< the reader has ended the output
+  bool cut_ = false;                   ///< the last tokens are no part of the answer
   std::size_t text_bytes_ = 0;         ///< bytes of all text so far
   std::size_t token_bytes_ = 0;        ///< bytes of all tokens so far
   std::size_t token_characters_ = 0;   ///< code points that begin in them

@@ -47,6 +47,9 @@ class message_writer {
   virtual void part(std::string& out, const engine::output_delta& part, message_progress& progress) = 0;
   virtual void ended(std::string& out, const message_end& end, message_progress& progress) = 0;
   virtual void failed(std::string& out, const engine::error& failure) = 0;
+  /// Whether a token's log probabilities are written once, with the part that takes them from the progress:
+  /// else they may come again.
+  [[nodiscard]] virtual bool writes_values_once() const noexcept { return false; }
   /// Appends something that clients skip.
   virtual void keep_alive(std::string& out) = 0;
 };
@@ -74,7 +77,7 @@ struct prompt_echo {
 struct whole_message {
   struct part {
     engine::output_delta::kind what = engine::output_delta::kind::content;  ///< never `arguments`
-    std::string text;  ///< of a call its arguments, one JSON object
+    std::string text;  ///< of a call its arguments, JSON unless they were cut off
     std::string name;  ///< of a call
     std::string id;    ///< of a call
   };

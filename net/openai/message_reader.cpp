@@ -9,12 +9,13 @@ using engine::output_delta;
 message_reader::message_reader(const reader_options& options, const engine::tokenizer& vocabulary)
     : parser_(options.format, options.parsing),
       stops_(options.stop),
+      end_mark_(engine::end_mark_of(options.format)),
       parallel_(options.parallel),
       keep_stop_(options.keep_stop) {
   if (options.marks_are_text) return;
   engine::encode_options bare;
   bare.add_special = false;
-  for (const std::string_view text : engine::marks_of(options.format)) {
+  for (const std::string_view text : engine::reading_marks(options.format)) {
     const auto ids = vocabulary.encode(text, bare);
     if (ids.size() == 1 && vocabulary.is_control(ids.front())) marks_.push_back({ids.front(), text});
   }
@@ -24,8 +25,14 @@ message_reader::step message_reader::token(engine::token_id id, std::string_view
   step out;
   const bool before = parser_.in_reasoning();
   take(parser_.push(text), out);
+  if (parser_.over()) end(bytes_of_end(text), out);
+  if (!end_mark_.empty()) {
+    recent_ += text;
+    recent_.erase(0, recent_.size() - std::min(recent_.size(), end_mark_.size()));
+  }
   const auto found = std::find_if(marks_.begin(), marks_.end(), [id](const mark& m) { return m.id == id; });
   if (found != marks_.end()) take(parser_.push_mark(found->text), out);
+  if (parser_.over()) end(0, out);
   if (before || parser_.in_reasoning()) ++reasoning_tokens_;
   return out;
 }
@@ -36,12 +43,28 @@ message_reader::step message_reader::text(std::string_view text) {
   return out;
 }
 
-message_reader::step message_reader::finish() {
+message_reader::step message_reader::finish(engine::output_end how) {
   step out;
   if (over_) return out;
-  take(parser_.finish(), out);
+  take(parser_.finish(how), out);
   if (!over_) flush_content(out);
   return out;
+}
+
+std::size_t message_reader::bytes_of_end(std::string_view text) const {
+  if (end_mark_.empty()) return text.size();
+  const std::string whole = recent_ + std::string(text);
+  const std::size_t from =
+      whole.find(end_mark_, recent_.size() - std::min(recent_.size(), end_mark_.size() - 1));
+  return from == std::string::npos ? text.size() : whole.size() - from;
+}
+
+/// The model goes on with what is not its to write: that is no part of the answer, nor is this token's text.
+void message_reader::end(std::size_t cut_bytes, step& out) {
+  if (over_) return;
+  flush_content(out);
+  over_ = out.over = true;
+  out.cut_bytes = cut_bytes;
 }
 
 void message_reader::take(engine::output_deltas deltas, step& out) {

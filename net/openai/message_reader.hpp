@@ -25,7 +25,7 @@ struct reader_options {
 
   /// Whether there is anything to separate; otherwise all output is content and needs no reader.
   [[nodiscard]] bool separates() const noexcept {
-    return format.think || format.calls != engine::call_format::none;
+    return format.think || format.text_end || format.calls != engine::call_format::none;
   }
 };
 
@@ -44,14 +44,17 @@ class message_reader {
   /// Takes text that belongs to no token of its own: what was held back until the end.
   [[nodiscard]] step text(std::string_view text);
   /// The output has ended. To be called once; gives nothing if it was over before.
-  [[nodiscard]] step finish();
+  [[nodiscard]] step finish(engine::output_end how = engine::output_end::whole);
 
   /// Tokens of reasoning so far, the marks around it included.
   [[nodiscard]] std::uint32_t reasoning_tokens() const noexcept { return reasoning_tokens_; }
 
  private:
   void take(engine::output_deltas deltas, step& out);
+  void end(std::size_t cut_bytes, step& out);
   void take_content(std::string_view text, step& out);
+  /// Of a token with this text, with which the output has ended: the bytes up to it that are no part of it.
+  [[nodiscard]] std::size_t bytes_of_end(std::string_view text) const;
   void flush_content(step& out);
 
   struct mark {
@@ -61,6 +64,8 @@ class message_reader {
   engine::output_parser parser_;
   std::vector<mark> marks_;  ///< the format's marks that are control tokens, which have no text of their own
   engine::stop_matcher stops_;
+  std::string_view end_mark_;  ///< a text that ends the output, or empty
+  std::string recent_;         ///< the end of the text so far, in which that mark may have begun
   bool parallel_;
   bool keep_stop_;
   bool over_ = false;

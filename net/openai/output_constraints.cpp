@@ -26,9 +26,13 @@ using name_set = std::set<std::string, std::less<>>;
 constexpr std::array<std::string_view, 2> tool_members = {"type", "function"};
 constexpr std::array<std::string_view, 4> function_members = {"name", "description", "parameters", "strict"};
 
-result<void> check_type(const json::object& object, const std::string& path, std::string_view type) {
+bool has_type(const json::object& object, std::string_view type) {
   const auto* value = find_member(object, "type");
-  if (value != nullptr && *value == json::value(type)) return {};
+  return value != nullptr && *value == json::value(type);
+}
+
+result<void> check_type(const json::object& object, const std::string& path, std::string_view type) {
+  if (has_type(object, type)) return {};
   return refuse_field(path + ".type", "must be '" + std::string(type) + "'");
 }
 
@@ -109,8 +113,49 @@ result<std::string_view> read_named_choice(const json::value& choice, const std:
   return function_name(**function, where);
 }
 
+/// Keeps, of the tools, those that OpenAI's allowed_tools names; gives the choice that is left among them.
+result<json::value> keep_allowed(const json::object& choice, const name_set& names, json::array& tools) {
+  constexpr std::array<std::string_view, 2> outer = {"type", "allowed_tools"};
+  if (const auto ok = only_members(choice, "tool_choice", outer); !ok) return ok.error();
+  const auto given = object_member(choice, "tool_choice", "allowed_tools");
+  if (!given) return given.error();
+  const std::string path = "tool_choice.allowed_tools";
+  constexpr std::array<std::string_view, 2> known = {"mode", "tools"};
+  if (const auto ok = only_members(**given, path, known); !ok) return ok.error();
+  const auto mode = text_member(**given, path, "mode");
+  if (!mode) return mode.error();
+  if (*mode != "auto" && *mode != "required")
+    return refuse_word(path + ".mode", "'auto' or 'required'", *mode);
+  const auto* list = find_member(**given, "tools");
+  const std::string where = path + ".tools";
+  if (list == nullptr) return refuse_field(where, "is missing");
+  if (!list->is_array()) return refuse_kind(where, "an array", *list);
+  name_set allowed;
+  for (std::size_t i = 0; i < list->get_array().size(); ++i) {
+    const auto name = read_named_choice(list->get_array()[i], element_path(where, i));
+    if (!name) return name.error();
+    if (!names.contains(*name)) {
+      return refuse_field(element_path(where, i),
+                          "names '" + std::string(*name) + "', which is none of the tools");
+    }
+    allowed.emplace(*name);
+  }
+  json::array kept;
+  for (auto& tool : tools) {
+    const auto& name = tool.at("function").at("name").as_string();
+    if (allowed.contains(std::string_view(name))) kept.push_back(std::move(tool));
+  }
+  tools = std::move(kept);
+  return json::value(*mode);
+}
+
 result<void> read_choice(const json::value& choice, const name_set& names, output_constraints& out) {
   const std::string path = "tool_choice";
+  if (const auto* object = choice.if_object(); object != nullptr && has_type(*object, "allowed_tools")) {
+    const auto mode = keep_allowed(*object, names, out.tools);
+    if (!mode) return mode.error();
+    return read_choice(*mode, out.tools.empty() ? name_set() : names, out);
+  }
   if (choice == json::value("none")) {
     out.tools.clear();
     return {};
@@ -163,6 +208,12 @@ result<void> ask_json(const std::string& field, const json::value& schema, outpu
   return {};
 }
 
+bool has_member(const json::value& object, std::string_view name, const json::value& value) {
+  const auto* members = object.if_object();
+  const auto* member = members == nullptr ? nullptr : members->if_contains(name);
+  return member != nullptr && *member == value;
+}
+
 result<void> read_format(const json::value& format, bool strict_fields, output_constraints& out) {
   if (format.is_null()) return {};
   const std::string path = "response_format";
@@ -173,13 +224,17 @@ result<void> read_format(const json::value& format, bool strict_fields, output_c
   const auto* given = find_member(*object, "type");
   const json::value type = given == nullptr ? json::value() : *given;
   const bool schema = type == json::value("json_schema");
-  if (!schema && find_member(*object, "json_schema") != nullptr) {
+  const auto* described = find_member(*object, "json_schema");
+  if (!schema && described != nullptr) {
     return refuse_field(path + ".json_schema", "needs 'type': 'json_schema'");
   }
   // llama-server's way to give a schema.
   const auto* direct = find_member(*object, "schema");
-  if (direct != nullptr && (strict_fields || schema || type != json::value("json_object"))) {
+  if (direct != nullptr && (strict_fields || (!schema && type != json::value("json_object")))) {
     return refuse_field(path + ".schema", "is not supported");
+  }
+  if (direct != nullptr && described != nullptr && !has_member(*described, "schema", *direct)) {
+    return refuse_field(path + ".schema", "contradicts '" + path + ".json_schema'");
   }
   if (type == json::value("text")) return {};
   if (!schema && type != json::value("json_object")) {
@@ -187,7 +242,8 @@ result<void> read_format(const json::value& format, bool strict_fields, output_c
   }
   if (const auto asked = ask_json(path, direct != nullptr ? *direct : json::value(), out); !asked)
     return asked;
-  return schema ? read_schema(*object, strict_fields, out) : result<void>();
+  const bool whole = schema && (described != nullptr || direct == nullptr);
+  return whole ? read_schema(*object, strict_fields, out) : result<void>();
 }
 
 /// Asks for a text that a pattern, a grammar or a list of choices describes.
@@ -211,25 +267,34 @@ result<void> ask_text(const guided_output& guided, output_constraints& out) {
   return {};
 }
 
-result<void> read_guided(const guided_output& guided, const json::value& format, output_constraints& out) {
-  if (!format.is_null() && format != json::value(json::object{{"type", "text"}})) {
-    return refuse_field(guided.field, "cannot be beside 'response_format'");
-  }
-  out.field = guided.field;
-  if (guided.kind != guided_kind::json && guided.kind != guided_kind::json_object) {
-    return ask_text(guided, out);
-  }
-  if (guided.kind == guided_kind::json_object) return ask_json(guided.field, json::value(), out);
-  if (!guided.value.is_string()) return ask_json(guided.field, guided.value, out);
+/// The schema that a guided field gives; nothing where it asks for a text.
+result<std::optional<json::value>> schema_of(const guided_output& guided) {
+  using schema = std::optional<json::value>;
+  if (guided.kind == guided_kind::json_object) return schema(std::in_place);
+  if (guided.kind != guided_kind::json) return schema();
+  if (!guided.value.is_string()) return schema(guided.value);
   auto tree = read_json_tree(guided.value.get_string());
   if (!tree) return refuse_field(guided.field, "must be a JSON schema: " + tree.error().message);
-  return ask_json(guided.field, json::value(std::move(*tree)), out);
+  return schema(json::value(std::move(*tree)));
+}
+
+result<void> read_guided(const guided_output& guided, const json::value& format, output_constraints& out) {
+  const auto schema = schema_of(guided);
+  if (!schema) return schema.error();
+  if (!format.is_null() && format != json::value(json::object{{"type", "text"}})) {
+    // Clients send the older and the newer name of one.
+    const bool same = out.kind == constraint_kind::json && *schema && **schema == out.schema;
+    return same ? result<void>() : refuse_field(guided.field, "cannot be beside 'response_format'");
+  }
+  out.field = guided.field;
+  return *schema ? ask_json(guided.field, **schema, out) : ask_text(guided, out);
 }
 
 }  // namespace
 
 result<std::string_view> function_name(const json::object& object, const std::string& path) {
-  constexpr std::size_t bytes_max = 64;
+  // OpenAI's own limit is 64; Anthropic's is this, and so long are names that agents make of MCP servers.
+  constexpr std::size_t bytes_max = 128;
   const auto name = text_member(object, path, "name");
   if (!name) return name;
   const bool known = std::all_of(name->begin(), name->end(), [](char c) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
 #include "net/openai/completion_fields.hpp"
 
@@ -42,7 +43,7 @@ std::span<const completion_fields::rule> completion_fields::openai_rules() noexc
       rule{"prediction", true, true, &f::take_prediction},
       // Chat.
       rule{"messages", true, false, &f::take_messages},
-      rule{"max_completion_tokens", true, false, &f::take_max_tokens},
+      rule{"max_completion_tokens", true, true, &f::take_max_tokens},
       rule{"top_logprobs", true, false, &f::take_logprob_count},
       rule{"tools", true, false, &f::take_tools},
       rule{"tool_choice", true, false, &f::take_tool_choice},
@@ -72,9 +73,16 @@ const completion_fields::rule* completion_fields::find_rule(std::string_view nam
 }
 
 bool is_worker_field(std::string_view name) noexcept {
-  static constexpr std::array<std::string_view, 15> names{"cache_prompt",
+  static constexpr std::array<std::string_view, 26> names{"cache_prompt",
                                                           "cache_salt",
                                                           "chat_template_kwargs",
+                                                          "dry_allowed_length",
+                                                          "dry_base",
+                                                          "dry_multiplier",
+                                                          "dry_penalty_last_n",
+                                                          "dry_sequence_breakers",
+                                                          "dynatemp_exponent",
+                                                          "dynatemp_range",
                                                           "frequency_penalty",
                                                           "ignore_eos",
                                                           "imc_id",
@@ -86,7 +94,11 @@ bool is_worker_field(std::string_view name) noexcept {
                                                           "repetition_penalty",
                                                           "seed",
                                                           "timeout_ms",
-                                                          "top_k"};
+                                                          "top_k",
+                                                          "top_n_sigma",
+                                                          "typical_p",
+                                                          "xtc_probability",
+                                                          "xtc_threshold"};
   return is_listed(names, name);
 }
 
@@ -96,7 +108,7 @@ result<void> completion_fields::take(std::string_view name, value_ref value) {
   if (!here) return take_other(name, value);
   if (value.is_null()) return {};
   field_ = name;
-  return (this->*known->take)(value);
+  return value.is_double() ? (this->*known->take)(without_fraction(value)) : (this->*known->take)(value);
 }
 
 /// What fields must be with regard to each other.
@@ -118,6 +130,7 @@ result<void> completion_fields::check_together() {
   if (shape.continues && has_messages_ && request_.messages.back().at("role") != json::value("assistant")) {
     return refuse_field("continue_final_message", "needs a last message of the assistant");
   }
+  if (const auto same = check_samplers(); !same) return same;
   if (request_.max_tokens && request_.min_tokens > *request_.max_tokens) {
     return refuse_field("min_tokens", "is " + std::to_string(request_.min_tokens) + ", above '" +
                                           std::string(request_.max_tokens_field) + "', " +

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "engine/chat/argument_types.hpp"
+#include "engine/generic_messages.hpp"
 #include "engine/narration.hpp"
+#include "engine/template_concessions.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "net/jobs/job_checks.hpp"
 #include "net/jobs/reading_plan.hpp"
@@ -14,6 +16,7 @@
 #include "net/json/request_fields.hpp"
 #include "net/json/text.hpp"
 #include "net/openai/prompt_shape.hpp"
+#include "net/openai/template_variables.hpp"
 
 namespace orcd::net {
 namespace {
@@ -35,43 +38,6 @@ struct encoded_prompt {
   std::shared_ptr<const prompt_echo> echo{};
 };
 
-/// The template's variables besides the messages.
-result<json::object> variables_of(const engine::chat_format& format, const completion_request& asked,
-                                  bool strict_fields) {
-  json::object variables;
-  if (asked.constraints.tools.empty()) {
-    variables["tools"] = nullptr;
-  } else if (format.mentions("tools")) {
-    variables["tools"] = asked.constraints.tools;
-  } else {
-    return refuse_field("tools", "is nothing that the model's chat template reads");
-  }
-  variables["documents"] = nullptr;
-  if (!asked.documents.empty()) {
-    if (!format.mentions("documents")) {
-      return refuse_field("documents", "is nothing that the model's chat template reads");
-    }
-    variables["documents"] = asked.documents;
-  }
-  // An effort says whether to reason, too, to a template that knows no more than that.
-  const auto* effort = asked.template_variables.if_contains("reasoning_effort");
-  if (effort != nullptr && format.mentions("enable_thinking")) {
-    variables["enable_thinking"] = *effort != json::value("none");
-  }
-  for (const auto& variable : asked.template_variables) {
-    if (!format.mentions(variable.key())) {
-      if (!strict_fields) continue;
-      const std::string name = shown_name(variable.key());
-      return refuse_field(name, "is nothing that the model's chat template reads");
-    }
-    variables.insert_or_assign(variable.key(), variable.value());
-  }
-  for (const auto& hint : asked.template_hints) {
-    if (format.mentions(hint.key())) variables.emplace(hint.key(), hint.value());
-  }
-  return variables;
-}
-
 /// Renders the prompt; nullopt where a quick effort does not suffice. The only caller of the template.
 result<std::optional<engine::rendered_prompt>> render(const engine::chat_format& format,
                                                       const json::object& variables, effort how) {
@@ -87,6 +53,25 @@ result<std::optional<engine::rendered_prompt>> render(const engine::chat_format&
   return done(std::move(*quick));
 }
 
+/// The same of a conversation, of which something is given up where the template refuses all of it. The error
+/// is that of the whole conversation.
+result<std::optional<engine::rendered_prompt>> render_conversation(const engine::chat_format& format,
+                                                                   json::object all, effort how) {
+  auto rendered = render(format, all, how);
+  if (rendered) return rendered;
+  std::string why = rendered.error().message;
+  for (const auto concede : engine::template_concessions()) {
+    json::object changed = all;
+    if (!concede(changed)) continue;
+    auto next = render(format, changed, how);
+    if (next) return next;
+    if (next.error().message == why) continue;  // what was given up was not what is refused
+    why = next.error().message;
+    all = std::move(changed);
+  }
+  return rendered;
+}
+
 /// Compiles the request's own template; nullopt where a quick effort does not suffice.
 std::optional<result<engine::chat_format>> compile_own(const engine::chat_format& format,
                                                        const std::string& text, effort how) {
@@ -94,17 +79,30 @@ std::optional<result<engine::chat_format>> compile_own(const engine::chat_format
   return format.with_template_quickly(text);
 }
 
+/// A chat's prompt, and what made it.
+struct rendered_chat {
+  std::optional<engine::chat_format> own;  ///< the request's template
+  json::object variables;                  ///< without messages
+  json::object system;                     ///< the first message, if it is the system's and others follow
+  engine::rendered_prompt prompt;
+  bool has_tools = false;
+  bool tells_tools = false;  ///< in text (chat_format::tells_tools)
+  [[nodiscard]] const engine::chat_format& format(const completion_context& context) const {
+    if (own) return *own;
+    return has_tools ? context.chat->for_tools() : *context.chat;
+  }
+};
+
 /// Tokens at the beginning of the prompt with which every conversation with this system message begins: those
 /// that the message rendered alone has too. 0 where there is no system message, or the template does not
 /// render it alone; nullopt as render().
-std::optional<std::uint32_t> system_tokens_of(const engine::chat_format& format,
-                                              const completion_request& asked, json::object variables,
+std::optional<std::uint32_t> system_tokens_of(const rendered_chat& chat, const completion_request& asked,
                                               const std::vector<engine::token_id>& prompt,
                                               const completion_context& context, effort how) {
-  const auto& first = asked.messages.front().as_object();
-  if (!asked.cache.enabled || asked.messages.size() < 2 || first.at("role") != json::value("system"))
-    return 0;
-  variables["messages"] = json::array{first};
+  if (!asked.cache.enabled || chat.system.empty()) return 0;
+  const engine::chat_format& format = chat.format(context);
+  json::object variables = chat.variables;
+  variables["messages"] = json::array{chat.system};
   variables["add_generation_prompt"] = false;
   const auto rendered = render(format, variables, how);
   if (!rendered) return 0;
@@ -113,16 +111,6 @@ std::optional<std::uint32_t> system_tokens_of(const engine::chat_format& format,
   const auto ends = std::mismatch(tokens.begin(), tokens.end(), prompt.begin(), prompt.end());
   return static_cast<std::uint32_t>(ends.first - tokens.begin());
 }
-
-/// A chat's prompt, and what made it.
-struct rendered_chat {
-  std::optional<engine::chat_format> own;  ///< the request's template
-  json::object variables;                  ///< without messages
-  engine::rendered_prompt prompt;
-  [[nodiscard]] const engine::chat_format& format(const completion_context& context) const {
-    return own ? *own : *context.chat;
-  }
-};
 
 /// Renders a chat's prompt. Nullopt as render().
 result<std::optional<rendered_chat>> render_messages(const completion_request& asked,
@@ -138,17 +126,29 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
     if (!*compiled) return compiled->error();
     out->own.emplace(std::move(**compiled));
   }
+  out->has_tools = !asked.constraints.tools.empty();
   const engine::chat_format& format = out->format(context);
-  auto variables = variables_of(format, asked, context.limits.strict_fields);
+  out->tells_tools = out->has_tools && format.tells_tools();
+  if (out->tells_tools && context.tokens == nullptr) {
+    return refuse_field("tools", "is nothing that the model's chat template reads");
+  }
+  auto variables = template_variables_of(format, asked, context.limits);
   if (!variables) return variables.error();
   out->variables = std::move(*variables);
   json::object all = out->variables;
   const bool continues = asked.shape.continues;
   json::array messages = continues ? with_mark(asked.messages) : asked.messages;
-  format.adapt(messages);
+  format.adapt(messages, asked.constraints.tools, asked.constraints.parallel);
+  if (const auto& first = messages.front().as_object();
+      messages.size() > 1 && first.at("role") == json::value("system")) {
+    out->system = first;
+  }
   all["messages"] = std::move(messages);
   all["add_generation_prompt"] = generation_prompt;
-  auto rendered = render(format, all, how);
+  auto rendered = render_conversation(format, all, how);
+  const bool untold =
+      out->tells_tools && rendered && *rendered && !engine::has_generic_instructions((*rendered)->text);
+  if (untold && engine::concede_system_role(all)) rendered = render(format, all, how);
   if (!rendered) return rendered.error();
   if (!*rendered) return std::optional<rendered_chat>();
   out->prompt = std::move(**rendered);
@@ -174,8 +174,7 @@ result<std::optional<encoded_prompt>> encode_chat(const completion_request& aske
   out->characters = code_points(prompt);
   // A system prompt below the cache's minimum is never kept: rendering it alone would be wasted.
   if (out->tokens.size() >= context.limits.system_tokens_min) {
-    const auto system =
-        system_tokens_of(format, asked, std::move((*rendered)->variables), out->tokens, context, how);
+    const auto system = system_tokens_of(**rendered, asked, out->tokens, context, how);
     if (!system) return std::optional<encoded_prompt>();
     out->system_tokens = *system;
   }
@@ -184,6 +183,11 @@ result<std::optional<encoded_prompt>> encode_chat(const completion_request& aske
   out->frame.in_reasoning = shape.continues ? is_within_reasoning((*rendered)->prompt, output)
                                             : engine::ends_in_reasoning(prompt, output);
   out->frame.may_reason = !engine::ends_after_reasoning(prompt, output);
+  if ((*rendered)->tells_tools) {
+    out->frame.format.calls = engine::call_format::generic;
+    out->frame.in_answer = shape.continues;
+    out->frame.in_reasoning = out->frame.in_reasoning && !shape.continues;
+  }
   return out;
 }
 
@@ -246,19 +250,33 @@ std::string_view field_of(const output_constraints& constraints) {
   }
 }
 
+/// An output in the generic form is kept to it, whatever the request demands of it besides.
+result<void> settle_generic(output_constraints& constraints, const engine::output_frame& frame) {
+  if (frame.format.calls != engine::call_format::generic) return {};
+  if (constraints.kind == constraint_kind::none) constraints.kind = constraint_kind::open;
+  if (!frame.in_answer || constraints.kind == constraint_kind::open) return {};
+  return refuse_field(
+      field_of(constraints),
+      "cannot be enforced where the last message is continued, which is a text: the model's chat "
+      "template reads no tools");
+}
+
 /// Calls are read only where there are tools, but Harmony's framing always has to be read.
 reader_options reader_options_of(const completion_request& asked, const engine::output_frame& frame) {
   reader_options out;
   out.format = frame.format;
   out.parsing.tools = !asked.constraints.tools.empty();
   out.parsing.in_reasoning = frame.in_reasoning;
-  const bool harmony = frame.format.calls == engine::call_format::harmony;
-  if (!out.parsing.tools && !harmony) out.format.calls = engine::call_format::none;
-  if (engine::needs_types(out.format.calls)) {
-    out.parsing.types = engine::argument_types::of(asked.constraints.tools);
-  }
+  const bool generic = frame.format.calls == engine::call_format::generic;
+  const bool framed = generic || frame.format.calls == engine::call_format::harmony;
+  out.parsing.in_answer = frame.in_answer;
+  out.parsing.json_answer = generic && asked.constraints.kind == constraint_kind::json;
+  if (!out.parsing.tools && !framed) out.format.calls = engine::call_format::none;
+  if (out.parsing.tools) out.parsing.types = engine::argument_types::of(asked.constraints.tools);
+  // A grammar promises what it allows, and no more.
+  out.parsing.lenient = asked.constraints.kind == constraint_kind::none;
   out.parallel = asked.constraints.parallel;
-  if (asked.shows.raw_reasoning && !harmony) {
+  if (asked.shows.raw_reasoning && !framed) {
     out.format.think = false;
     out.parsing.in_reasoning = false;
   }
@@ -384,11 +402,14 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
   if (asked->constraints.kind != constraint_kind::none && context.tokens == nullptr) {
     return refuse_field(field_of(asked->constraints), "cannot be enforced by this worker");
   }
+  if (how == effort::quick && has_own_breakers(*asked)) return std::optional<prepared_completion>();
+  if (const auto resolved = resolve_texts(*asked, context.tokenizer); !resolved) return resolved.error();
   auto encoded = encode(*asked, context, how);
   if (!encoded) return encoded.error();
   if (!*encoded) return std::optional<prepared_completion>();
   auto& prompts = **encoded;
   const auto& frame = prompts.front().frame;
+  if (const auto settled = settle_generic(asked->constraints, frame); !settled) return settled.error();
   // Without a format of calls the model cannot call a function, so that there are no arguments to constrain.
   if (asked->constraints.kind == constraint_kind::open && frame.format.calls == engine::call_format::none) {
     asked->constraints.kind = constraint_kind::none;
@@ -406,6 +427,9 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
   if (asked->constraints.kind != constraint_kind::none) {
     out->grammar = grammar_source{std::move(asked->constraints), frame, context.tokens};
     out->grammar_key = key_of(*out->grammar);
+  }
+  if (asked->reasoning_tokens_max) {
+    out->budget = engine::reasoning_budget{*asked->reasoning_tokens_max, frame.format, frame.in_reasoning};
   }
   out->id = std::string(form.id_prefix) + ids.next();
   out->jobs = std::move(*jobs);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/chat/reasoning_budget.hpp"
 #include "engine/chat_format.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"
@@ -40,6 +41,8 @@ struct prepared_completion {
   /// What the jobs' grammar is to be compiled from, if the request asks for one.
   std::optional<grammar_source> grammar;
   std::string grammar_key;  ///< key_of(*grammar)
+  std::optional<engine::reasoning_budget> budget{};
+  std::string fingerprint;  ///< http_request::fingerprint
   request_facts facts;
 };
 

@@ -7,6 +7,8 @@
 #include "net/jobs/reading_plan.hpp"
 #include "net/jobs/run_in_background.hpp"
 #include "net/jobs/run_jobs.hpp"
+#include "net/jobs/write.hpp"
+#include "net/json/json_text.hpp"
 #include "net/openai/find_grammar.hpp"
 
 namespace orcd::net {
@@ -32,6 +34,8 @@ completion_context completion_context_of(const service& s) {
   limits.parse_special_in_chat = s.config.parse_special_in_chat;
   limits.strict_fields = s.config.strict_fields;
   limits.system_tokens_min = s.config.system_tokens_min;
+  limits.template_defaults = &s.config.template_defaults;
+  limits.reasoning_tokens_max = s.config.reasoning_tokens_max;
   return {limits, s.context.tokenizer, s.context.chat, s.context.tokens};
 }
 
@@ -72,11 +76,22 @@ engine::error own_words(const completion_api& api, const engine::error& refusal)
 void constrain_tokens(prepared_completion& prepared, const engine::tokenizer& vocabulary) {
   const auto& asked = prepared.asked;
   const auto ends = vocabulary.end_of_generation();
-  engine::token_rules rules{asked.min_tokens, asked.stop_tokens, asked.allowed_tokens, asked.banned_tokens};
+  engine::token_rules rules{asked.min_tokens, asked.stop_tokens, asked.allowed_tokens, asked.banned_tokens,
+                            asked.banned_rows};
   if (!rules.bind()) return;
   rules.ends.insert(rules.ends.end(), ends.begin(), ends.end());
   for (auto& job : prepared.jobs) {
     job.constraint = engine::make_token_rules(rules, vocabulary.vocab_size(), std::move(job.constraint));
+  }
+}
+
+/// On top of everything else that limits the jobs' tokens: what a grammar or a rule forbids is not forced.
+void limit_reasoning(prepared_completion& prepared, const engine::tokenizer& vocabulary) {
+  if (!prepared.budget) return;
+  for (auto& job : prepared.jobs) {
+    if (auto limited = engine::make_reasoning_budget(*prepared.budget, vocabulary, job.constraint)) {
+      job.constraint = std::move(limited);
+    }
   }
 }
 
@@ -99,7 +114,8 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
     co_return served.error();
   }
   auto context = completion_context_of(s);
-  if (s.responses && form.target == endpoint::responses) {
+  const bool responses = form.target == endpoint::responses || form.target == endpoint::response_input_tokens;
+  if (s.responses && responses) {
     context.limits.shelf = response_shelf{s.responses, request.owner};
   }
   if (is_read_at_once(form.target, request.body.size())) {
@@ -114,6 +130,24 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
   if (context.limits.shelf && goes_on(request.body)) plan.length = task_length::lengthy;
   co_return co_await run_in_background<prepared_completion>(s, c, request.owner.tenant, std::move(plan),
                                                             std::move(prepare));
+}
+
+asio::awaitable<bool> serve_input_tokens(service& s, connection& c, const http_request& request,
+                                         request_form form) {
+  const auto now = request.received_wall;
+  const auto prepared = co_await prepare_request(s, c, request, form, now);
+  reply answer;
+  if (prepared) {
+    std::string body;
+    json_object json(body);
+    json.text("object", "response.input_tokens")
+        .integer("input_tokens", prepared->jobs.front().prompt.size());
+    json.close();
+    answer = make_json_reply(200, std::move(body));
+  } else {
+    answer = make_error_reply(form.words == nullptr ? prepared.error() : form.words(prepared.error()));
+  }
+  co_return co_await write_reply(s, c, request, std::move(answer));
 }
 
 asio::awaitable<bool> serve_completion(service& s, connection& c, const http_request& request,
@@ -138,7 +172,12 @@ asio::awaitable<bool> serve_completion(service& s, connection& c, const http_req
       job.constraint = engine::grammar::make_matcher(*grammar, s.context.tokens);
     }
   }
+  answered.generic_tools = prepared->reader.format.calls == engine::call_format::generic;
+  append_left(answered.schema_ignored, prepared->asked.left_out);
   constrain_tokens(*prepared, s.context.tokenizer);
+  limit_reasoning(*prepared, s.context.tokenizer);
+  prepared->fingerprint = request.fingerprint;
+  c.note.model = prepared->asked.model;
   written_answer answer = api.answer(s, *prepared, now);
   job_batch batch = make_batch(s, std::move(*prepared), std::move(answer));
   co_return co_await run_jobs(s, c, answered, std::move(batch));

@@ -26,6 +26,11 @@ asio::awaitable<engine::result<prepared_completion>> prepare_request(
 /// background thread.
 [[nodiscard]] bool has_many_logprobs(const prepared_completion& prepared);
 
+/// Answers with the number of the prompt's tokens, in OpenAI's words; of the form's parse() nothing else is
+/// asked. Returns as write_reply does.
+asio::awaitable<bool> serve_input_tokens(service& s, connection& c, const http_request& request,
+                                         request_form form);
+
 /// Answers the request. Returns as write_reply does.
 asio::awaitable<bool> serve_completion(service& s, connection& c, const http_request& request,
                                        completion_api api);

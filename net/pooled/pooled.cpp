@@ -1,4 +1,4 @@
-// POST /v1/embeddings and POST /v1/rerank: one job whose inputs are pooled, answered when all are.
+// The endpoints that embed and rank: one job whose inputs are pooled, answered when all are.
 #include "net/pooled/pooled.hpp"
 
 #include <utility>
@@ -18,13 +18,30 @@ using engine::pooling_kind;
 /// Answers with more numbers than this are made on a background thread: they take some 45 ns each.
 constexpr std::size_t numbers_at_once_max = 16 * 1024;
 
-pooled_context pooled_context_of(const service& s) {
-  const auto& identity = s.context.identity;
-  pooled_limits limits{s.config.model, identity};
-  limits.vocab = s.context.tokenizer.vocab_size();
-  limits.dimensions = identity.embedding_length;
-  limits.shorter_dimensions = s.config.matryoshka;
-  return {limits, s.context.tokenizer, s.context.pairs, identity.pooling.value_or(pooling_kind::none)};
+template <embedding_form Form>
+engine::result<embedding_request> parse_form(std::string_view body, const pooled_limits& limits) {
+  return parse_embedding(body, limits, Form);
+}
+
+embedding_parser& parser_of(endpoint target) noexcept {
+  switch (target) {
+    case endpoint::llama_embedding: return parse_form<embedding_form::llama>;
+    case endpoint::tei_embed: return parse_form<embedding_form::tei>;
+    case endpoint::pooling: return parse_form<embedding_form::pooling>;
+    default: return parse_embedding;
+  }
+}
+
+/// A chat is rendered by a template, which may take long whatever its length. A name that is written with
+/// escapes is missed, and costs the others that time at most.
+bool may_be_a_chat(std::string_view body) {
+  return body.find("\"messages\"") != std::string_view::npos;
+}
+
+answer_origin origin_of(const prepared_pooled& work, const http_request& request) {
+  using std::chrono::duration_cast;
+  const auto since = request.received_wall.time_since_epoch();
+  return {work.job.job_id, duration_cast<std::chrono::seconds>(since).count()};
 }
 
 job_batch make_batch(const service& s, prepared_pooled work, std::shared_ptr<pooled_outcome> outcome,
@@ -44,58 +61,110 @@ job_batch make_batch(const service& s, prepared_pooled work, std::shared_ptr<poo
   return batch;
 }
 
-job_batch make_embedding_batch(const service& s, prepared_embedding prepared) {
+job_batch make_embedding_batch(const service& s, prepared_embedding prepared, const http_request& request,
+                               const embedding_api& api) {
   const auto& identity = s.context.identity;
   const auto outcome = std::make_shared<pooled_outcome>();
   embedding_options options{identity.model_name, prepared.asked.base64,
                             prepared.asked.dimensions.value_or(0)};
   if (identity.pooling == pooling_kind::none) options.token_width = identity.embedding_length;
-  return make_batch(s, std::move(prepared.work), outcome,
-                    [options = std::move(options), outcome] { return write_embeddings(options, *outcome); });
+  options.normalised = prepared.asked.normalised;
+  options.form = prepared.asked.form;
+  options.origin = origin_of(prepared.work, request);
+  return make_batch(
+      s, std::move(prepared.work), outcome,
+      [options = std::move(options), outcome, write = api.write] { return write(options, *outcome); });
 }
 
-job_batch make_rerank_batch(const service& s, prepared_rerank prepared) {
+job_batch make_rerank_batch(const service& s, prepared_rerank prepared, const http_request& request) {
   const auto outcome = std::make_shared<pooled_outcome>();
   ranking_options options{s.context.identity.model_name, s.context.identity.relevant_class,
-                          std::move(prepared.asked)};
+                          std::move(prepared.asked), origin_of(prepared.work, request)};
+  options.compares = s.context.pairs == nullptr;
   return make_batch(s, std::move(prepared.work), outcome,
                     [options = std::move(options), outcome] { return write_ranking(options, *outcome); });
 }
 
-/// Calls `prepare`; on a background thread where the body is long.
+/// Calls `prepare`; on a background thread where that may take long.
 template <class Prepared>
 asio::awaitable<engine::result<Prepared>> prepare_request(
     service& s, connection& c, const http_request& request, endpoint target,
-    engine::result<Prepared> (*prepare)(const http_request&, const pooled_context&,
-                                        std::chrono::system_clock::time_point)) {
-  const auto now = request.received_wall;
+    std::function<engine::result<Prepared>(const http_request&, const pooled_context&)> prepare) {
   const auto context = pooled_context_of(s);
-  if (is_read_at_once(target, request.body.size())) co_return prepare(request, context, now);
-  std::function<engine::result<Prepared>()> work = [prepare, request, context, now] {
-    return prepare(request, context, now);
+  const bool quick = is_read_at_once(target, request.body.size()) && !may_be_a_chat(request.body);
+  if (quick) co_return prepare(request, context);
+  std::function<engine::result<Prepared>()> work = [prepare, request, context] {
+    return prepare(request, context);
   };
   background_plan plan = plan_reading(target, request);
   co_return co_await run_in_background<Prepared>(s, c, request.owner.tenant, std::move(plan),
                                                  std::move(work));
 }
 
+/// Refuses what this worker does not serve now, or never does. Texts are ranked by their embeddings, too.
+engine::result<void> check_served(const service& s, const connection& c, model_task wanted) {
+  if (auto open = check_open(s, c); !open) return open;
+  const bool embeds = model_task_of(s.context.identity) == model_task::embed;
+  if (wanted == model_task::rank && embeds && s.context.identity.pooling != pooling_kind::none) return {};
+  return check_model_task(s.context.identity, wanted);
+}
+
 }  // namespace
 
-asio::awaitable<bool> handle_pooled(service& s, connection& c, const http_request& request,
-                                    model_task wanted) {
-  if (const auto open = check_open(s, c); !open) co_return co_await refuse_jobs(s, c, request, open.error());
-  if (const auto served = check_model_task(s.context.identity, wanted); !served) {
-    co_return co_await refuse_jobs(s, c, request, served.error());
+model_task pooled_task_of(endpoint target) noexcept {
+  switch (target) {
+    case endpoint::embeddings:
+    case endpoint::llama_embedding:
+    case endpoint::tei_embed:
+    case endpoint::pooling: return model_task::embed;
+    case endpoint::rerank:
+    case endpoint::score: return model_task::rank;
+    default: return model_task::generate;
   }
-  if (wanted == model_task::embed) {
-    auto prepared = co_await prepare_request(s, c, request, endpoint::embeddings, &prepare_embedding);
-    if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
-    job_batch batch = make_embedding_batch(s, std::move(*prepared));
-    co_return co_await run_jobs(s, c, request, std::move(batch));
-  }
-  auto prepared = co_await prepare_request(s, c, request, endpoint::rerank, &prepare_rerank);
+}
+
+pooled_context pooled_context_of(const service& s) {
+  const auto& identity = s.context.identity;
+  pooled_limits limits{s.config.model, identity};
+  limits.vocab = s.context.tokenizer.vocab_size();
+  limits.dimensions = identity.embedding_length;
+  limits.shorter_dimensions = s.config.matryoshka;
+  limits.request_template = s.config.request_template;
+  return {limits, s.context.tokenizer, s.context.pairs, identity.pooling.value_or(pooling_kind::none),
+          s.context.chat};
+}
+
+asio::awaitable<bool> handle_embeddings(service& s, connection& c, const http_request& request,
+                                        embedding_api api) {
+  const auto served = check_served(s, c, model_task::embed);
+  if (!served) co_return co_await refuse_jobs(s, c, request, served.error());
+  const auto now = request.received_wall;
+  std::function<engine::result<prepared_embedding>(const http_request&, const pooled_context&)> prepare =
+      [now, parse = &api.parse](const http_request& asked, const pooled_context& context) {
+        return prepare_embedding(asked, context, now, *parse);
+      };
+  auto prepared = co_await prepare_request<prepared_embedding>(s, c, request, api.target, std::move(prepare));
   if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
-  job_batch batch = make_rerank_batch(s, std::move(*prepared));
+  job_batch batch = make_embedding_batch(s, std::move(*prepared), request, api);
+  co_return co_await run_jobs(s, c, request, std::move(batch));
+}
+
+asio::awaitable<bool> handle_pooled(service& s, connection& c, const http_request& request, endpoint target) {
+  const model_task wanted = pooled_task_of(target);
+  if (wanted == model_task::embed) {
+    const embedding_api api{target, parser_of(target)};
+    co_return co_await handle_embeddings(s, c, request, api);
+  }
+  const auto served = check_served(s, c, wanted);
+  if (!served) co_return co_await refuse_jobs(s, c, request, served.error());
+  const auto now = request.received_wall;
+  std::function<engine::result<prepared_rerank>(const http_request&, const pooled_context&)> prepare =
+      [now, score = target == endpoint::score](const http_request& asked, const pooled_context& context) {
+        return prepare_rerank(asked, context, now, score);
+      };
+  auto prepared = co_await prepare_request<prepared_rerank>(s, c, request, target, std::move(prepare));
+  if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
+  job_batch batch = make_rerank_batch(s, std::move(*prepared), request);
   co_return co_await run_jobs(s, c, request, std::move(batch));
 }
 

@@ -1,6 +1,8 @@
-// The bodies of POST /v1/embeddings and POST /v1/rerank. Pure. Private to net/.
+// The bodies of the endpoints that embed and rank, in the words of OpenAI, vLLM, llama-server, Cohere, Jina
+// and TEI (text-embeddings-inference). Pure. Private to net/.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -11,25 +13,36 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
-#include "engine/worker_state.hpp"
-#include "net/limits.hpp"
+#include "net/openai/completion_request.hpp"
+#include "net/pooled/pooled_limits.hpp"
 
 namespace orcd::net {
 
-/// The most inputs or documents of one request.
-constexpr std::size_t pooled_inputs_max = 2'048;
-/// The most bytes of text that one request has tokenized; a query counts once for each document.
-constexpr std::size_t pooled_text_bytes_max = 4U << 20U;
-/// The most numbers in one answer.
-constexpr std::size_t pooled_values_max = 4U << 20U;
-
 using embedding_input = std::variant<std::string, std::vector<engine::token_id>>;
+
+/// Whose words a request is in, and its answer.
+enum class embedding_form {
+  openai,
+  llama,    ///< POST /embedding
+  tei,      ///< POST /embed
+  pooling,  ///< POST /pooling of vLLM
+};
+enum class ranking_form {
+  jina,   ///< Jina's, Cohere's and vLLM's rerank
+  tei,    ///< as jina, with `texts` for `documents`
+  score,  ///< POST /score of vLLM
+};
 
 struct embedding_request {
   std::vector<embedding_input> inputs;  ///< none is empty
   bool base64 = false;                  ///< the numbers as little-endian f32
   std::optional<std::uint32_t> dimensions;
   std::optional<std::chrono::milliseconds> timeout;
+  embedding_form form = embedding_form::openai;
+  input_cut cut{};
+  bool add_special = true;                   ///< of texts: BOS, EOS and the like as the model's rules say
+  bool normalised = true;                    ///< scaled to length 1
+  std::optional<completion_request> chat{};  ///< whose prompt is the only input
 };
 
 struct rerank_request {
@@ -39,20 +52,30 @@ struct rerank_request {
   bool return_documents = false;
   bool raw_scores = false;  ///< the classifier's own numbers
   std::optional<std::chrono::milliseconds> timeout;
-};
+  ranking_form form = ranking_form::jina;
+  std::vector<std::string> queries{};              ///< one for each document, instead of `query`
+  input_cut cut{};                                 ///< of pairs; documents alone are cut
+  std::optional<std::uint32_t> document_tokens{};  ///< the most that are used of a document
 
-struct pooled_limits {
-  const request_limits& lengths;
-  const engine::worker_identity& served;  ///< see model_names.hpp
-  std::uint32_t vocab = 0;                ///< token ids are below
-  std::uint32_t dimensions = 0;           ///< of an embedding
-  bool shorter_dimensions = false;        ///< fewer may be asked for
+  [[nodiscard]] const std::string& query_of(std::size_t document) const {
+    return queries.empty() ? query : queries[document];
+  }
 };
 
 /// Errors: invalid_request with the field as param, not_found for another model's name. A field that is null
 /// counts as absent.
 [[nodiscard]] engine::result<embedding_request> parse_embedding(std::string_view body,
+                                                                const pooled_limits& limits,
+                                                                embedding_form form);
+/// In OpenAI's words.
+[[nodiscard]] engine::result<embedding_request> parse_embedding(std::string_view body,
                                                                 const pooled_limits& limits);
+/// The same of fields that are read already, for APIs that have other names for them.
+[[nodiscard]] engine::result<embedding_request> read_embedding(const boost::json::object& fields,
+                                                               const pooled_limits& limits);
+/// Also of `texts`, which make the form TEI's.
 [[nodiscard]] engine::result<rerank_request> parse_rerank(std::string_view body, const pooled_limits& limits);
+/// Two texts or lists of them, of which the first may have one for all of the second.
+[[nodiscard]] engine::result<rerank_request> parse_score(std::string_view body, const pooled_limits& limits);
 
 }  // namespace orcd::net

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "engine/pair_format.hpp"
 #include "engine/schedule/job.hpp"
 #include "net/http/http_request.hpp"
 #include "net/jobs/request_facts.hpp"
+#include "net/openai/prepare_completion.hpp"
 #include "net/pooled/pooled_request.hpp"
 
 namespace orcd::net {
@@ -18,6 +20,7 @@ struct pooled_context {
   const engine::tokenizer& tokenizer;
   const engine::pair_format* pairs = nullptr;  ///< of a model that ranks
   engine::pooling_kind pooling = engine::pooling_kind::none;
+  const engine::chat_format* chat = nullptr;  ///< null: the model has no chat template
 };
 
 struct prepared_pooled {
@@ -35,12 +38,21 @@ struct prepared_rerank {
   prepared_pooled work;
 };
 
-/// Errors: as parse_embedding and parse_rerank; context_length_exceeded naming the input; inference_timeout
-/// for a deadline that has passed.
-[[nodiscard]] engine::result<prepared_embedding> prepare_embedding(
-    const http_request& request, const pooled_context& context, std::chrono::system_clock::time_point wall);
+/// Reads the body of a request for embeddings.
+using embedding_parser = engine::result<embedding_request>(std::string_view body,
+                                                           const pooled_limits& limits);
+
+/// Errors: as `parse`; context_length_exceeded naming the input; inference_timeout for a deadline that has
+/// passed; the chat template's own.
+[[nodiscard]] engine::result<prepared_embedding> prepare_embedding(const http_request& request,
+                                                                   const pooled_context& context,
+                                                                   std::chrono::system_clock::time_point wall,
+                                                                   embedding_parser& parse = parse_embedding);
+/// The same of parse_rerank, or with `score` of parse_score. Where the model does not rank (there are no
+/// context.pairs) the job embeds the queries, or the one that there is, and then the documents.
 [[nodiscard]] engine::result<prepared_rerank> prepare_rerank(const http_request& request,
                                                              const pooled_context& context,
-                                                             std::chrono::system_clock::time_point wall);
+                                                             std::chrono::system_clock::time_point wall,
+                                                             bool score = false);
 
 }  // namespace orcd::net

@@ -30,8 +30,9 @@ error refuse_type(const std::string& path, std::string_view type, std::string_vi
   return refuse_word(path + ".type", known, type);
 }
 
-/// The text of one part. Images, audio and files are refused: the model reads text.
-result<std::string_view> read_part(const json::value& value, const std::string& path) {
+/// The text of one part. Images, audio and files are refused: the model reads text. With `left`, a picture is
+/// a text of its own.
+result<std::string_view> read_part(const json::value& value, const std::string& path, left_names* left) {
   const auto* part = value.if_object();
   if (part == nullptr) return refuse_kind(path, "an object", value);
   const auto type = text_member(*part, path, "type");
@@ -40,6 +41,10 @@ result<std::string_view> read_part(const json::value& value, const std::string& 
     constexpr std::array<std::string_view, 2> known = {"type", "refusal"};
     if (const auto ok = only_members(*part, path, known); !ok) return ok.error();
     return text_member(*part, path, "refusal");
+  }
+  if (*type == "input_image" && left != nullptr) {
+    note_left(*left, "content", "image");
+    return picture_text;
   }
   constexpr std::array<std::string_view, 5> kinds = {"input_text", "output_text", "text", "reasoning_text",
                                                      "summary_text"};
@@ -53,7 +58,8 @@ result<std::string_view> read_part(const json::value& value, const std::string& 
 }
 
 /// A string, or a list of parts, which are joined by line ends.
-result<std::string> read_texts(const json::object& item, const std::string& path, std::string_view member) {
+result<std::string> read_texts(const json::object& item, const std::string& path, std::string_view member,
+                               left_names* left = nullptr) {
   const auto* value = find_member(item, member);
   const std::string where = path + "." + std::string(member);
   if (value == nullptr) return std::string();
@@ -62,7 +68,7 @@ result<std::string> read_texts(const json::object& item, const std::string& path
   std::string out;
   const auto& parts = value->get_array();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto text = read_part(parts[i], element_path(where, i));
+    const auto text = read_part(parts[i], element_path(where, i), left);
     if (!text) return text.error();
     if (i > 0) out += '\n';
     out += *text;
@@ -134,19 +140,20 @@ result<void> read_call(const json::object& item, const std::string& path, bool c
   return {};
 }
 
-result<void> read_call_result(const json::object& item, const std::string& path, transcript& out) {
+result<void> read_call_result(const json::object& item, const std::string& path, transcript& out,
+                              left_names* left) {
   constexpr std::array<std::string_view, 4> known = {"call_id", "output", "name", "namespace"};
   if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   const auto id = text_member(item, path, "call_id");
   if (!id) return id.error();
   if (find_member(item, "output") == nullptr) return refuse_field(path + ".output", "is missing");
-  const auto text = read_texts(item, path, "output");
+  const auto text = read_texts(item, path, "output", left);
   if (!text) return text.error();
   out.result_of(*id, *text);
   return {};
 }
 
-result<void> read_item(const json::object& item, const std::string& path, transcript& out) {
+result<void> read_item(const json::object& item, const std::string& path, transcript& out, left_names* left) {
   // A message may leave its type out, and so may a reference.
   std::string_view type = "message";
   if (find_member(item, "type") != nullptr) {
@@ -161,7 +168,7 @@ result<void> read_item(const json::object& item, const std::string& path, transc
   if (type == "function_call") return read_call(item, path, false, out);
   if (type == "custom_tool_call") return read_call(item, path, true, out);
   if (type == "function_call_output" || type == "custom_tool_call_output") {
-    return read_call_result(item, path, out);
+    return read_call_result(item, path, out, left);
   }
   // A search that another server has made: its results are in the text that followed.
   if (type == "web_search_call") return {};
@@ -173,18 +180,18 @@ result<void> read_item(const json::object& item, const std::string& path, transc
                      "custom_tool_call_output");
 }
 
-result<void> read_kept(const kept_items& items, transcript& out) {
+result<void> read_kept(const kept_items& items, transcript& out, left_names* left) {
   for (const kept_item& item : items) {
     const auto tree = read_json_tree(item.json);
     if (!tree) return tree.error();
-    if (const auto read = read_item(*tree, "previous_response_id", out); !read) return read;
+    if (const auto read = read_item(*tree, "previous_response_id", out, left); !read) return read;
   }
   return {};
 }
 
 /// Reads what earlier requests asked and were answered, of which with `more` items there may be as many as of
 /// one input.
-result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& out) {
+result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& out, left_names* left) {
   std::size_t items = more;
   for (const auto& turn : turns) items += turn->input->size() + turn->output.size();
   if (items > input_items_max) {
@@ -198,8 +205,8 @@ result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& o
                                                     std::to_string(bytes));
   }
   for (const auto& turn : turns) {
-    if (const auto read = read_kept(*turn->input, out); !read) return read;
-    if (const auto read = read_kept(turn->output, out); !read) return read;
+    if (const auto read = read_kept(*turn->input, out, left); !read) return read;
+    if (const auto read = read_kept(turn->output, out, left); !read) return read;
   }
   return {};
 }
@@ -207,7 +214,7 @@ result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& o
 }  // namespace
 
 result<json::array> read_input(const json::value& instructions, const kept_turns& earlier,
-                               const json::value& input) {
+                               const json::value& input, left_names* left) {
   transcript out;
   if (!instructions.is_null()) {
     if (!instructions.is_string()) return refuse_kind("instructions", "a string", instructions);
@@ -217,7 +224,7 @@ result<json::array> read_input(const json::value& instructions, const kept_turns
   if (items == nullptr && !input.is_string()) {
     return refuse_kind("input", "a string or an array of items", input);
   }
-  const auto recalled = read_turns(earlier, items == nullptr ? 1 : items->size(), out);
+  const auto recalled = read_turns(earlier, items == nullptr ? 1 : items->size(), out, left);
   if (!recalled) return recalled.error();
   if (items == nullptr) {
     out.user(input.get_string());
@@ -228,7 +235,7 @@ result<json::array> read_input(const json::value& instructions, const kept_turns
     const std::string path = element_path("input", i);
     const auto* item = (*items)[i].if_object();
     if (item == nullptr) return refuse_kind(path, "an object", (*items)[i]);
-    if (const auto read = read_item(*item, path, out); !read) return read.error();
+    if (const auto read = read_item(*item, path, out, left); !read) return read.error();
   }
   if (out.size() == 0) return refuse_field("input", "has nothing that a model could answer");
   return std::move(out).take();

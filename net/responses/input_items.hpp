@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
+#include "net/openai/left_fields.hpp"
 #include "net/responses/response_store.hpp"
 
 namespace orcd::net {
@@ -17,11 +18,13 @@ constexpr std::size_t input_items_max = 4'096;
 constexpr std::size_t earlier_bytes_max = 16 * 1024 * 1024;
 
 /// `instructions` (null: none) become the first system message. What was asked and answered `earlier` comes
-/// before `input`, which is the user's text or a list of items. Errors: invalid_request with the path:
+/// before `input`, which is the user's text or a list of items. A picture in the output of a call becomes a
+/// text and is noted in `left`; where that is null it is refused. Errors: invalid_request with the path:
 /// "input[2].content[0].type".
 [[nodiscard]] engine::result<boost::json::array> read_input(const boost::json::value& instructions,
                                                             const kept_turns& earlier,
-                                                            const boost::json::value& input);
+                                                            const boost::json::value& input,
+                                                            left_names* left = nullptr);
 
 /// Reasoning in a form that no client looks into: what `encrypted_content` of a reasoning item holds.
 [[nodiscard]] std::string seal_reasoning(std::string_view text);

@@ -131,7 +131,10 @@ result<bool> read_tool(const json::value& value, const tool_place& place, respon
   if (*type == "function") return offered(read_function(*tool, place, out));
   if (*type == "custom") return offered(read_custom(*tool, place, out));
   if (*type == "namespace" && place.space.empty()) return offered(read_namespace(*tool, place, out));
-  if (is_listed(left_out, *type)) return false;
+  if (is_listed(left_out, *type)) {
+    out.left_types.emplace_back(*type);
+    return false;
+  }
   return refuse_field(place.path + ".type", "must be function, custom or namespace, it is '" +
                                                 shown_name(*type) + "': this worker has no tools of its own");
 }

@@ -21,6 +21,7 @@ struct response_tools {
   std::vector<std::string> paths;  ///< of each function, in the request: "tools[1].tools[0]"
   boost::json::array told;         ///< those of the request that are offered, for the answer
   tool_names names;
+  std::vector<std::string> left_types;  ///< of those that are left out
 };
 
 /// Errors: invalid_request with the path; tools that a request has for their own sake (files, code, MCP) are

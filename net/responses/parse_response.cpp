@@ -37,6 +37,7 @@ const response_fields::rule* response_fields::find_rule(std::string_view name) n
       // Of a chat; is_worker_field() has more.
       rule{"chat_template", &f::take_as_chat},
       rule{"enable_thinking", &f::take_as_chat},
+      rule{"timings_per_token", &f::take_timings},
       // These cannot change the answer.
       rule{"metadata", &f::take_metadata, true},
       rule{"user", &f::take_label, true},
@@ -63,12 +64,13 @@ const response_fields::rule* response_fields::find_rule(std::string_view name) n
 
 result<void> response_fields::take(std::string_view name, value_ref value) {
   if (is_worker_field(name)) return chat_.take(name, value);
+  if (value.is_null() && !limits_.strict_fields) return {};
   const rule* const known = find_rule(name);
   if (known == nullptr) return unknown_field(name);
   if (value.is_null()) return {};
   field_ = name;
   if (known->told) told_.insert_or_assign(name, value);
-  return (this->*known->take)(value);
+  return value.is_double() ? (this->*known->take)(without_fraction(value)) : (this->*known->take)(value);
 }
 
 /// The members of the answer that repeat the request, without braces: those that the API promises are there
@@ -78,22 +80,25 @@ std::string response_fields::echo() const {
     std::string_view name;
     std::string_view absent;  ///< as JSON
   };
-  constexpr std::array<repeated, 16> members{{{"instructions", "null"},
-                                              {"max_output_tokens", "null"},
-                                              {"max_tool_calls", "null"},
-                                              {"metadata", "{}"},
-                                              {"parallel_tool_calls", "true"},
-                                              {"previous_response_id", "null"},
-                                              {"prompt_cache_key", "null"},
-                                              {"prompt_cache_retention", "null"},
-                                              {"reasoning", R"({"effort":null,"summary":null})"},
-                                              {"safety_identifier", "null"},
-                                              {"temperature", "1"},
-                                              {"text", R"({"format":{"type":"text"}})"},
-                                              {"tool_choice", "\"auto\""},
-                                              {"top_logprobs", "0"},
-                                              {"top_p", "1"},
-                                              {"user", "null"}}};
+  std::string temperature, top_p;
+  append_decimal(temperature, limits_.lengths.sampling.temperature, 6);
+  append_decimal(top_p, limits_.lengths.sampling.top_p, 6);
+  const std::array<repeated, 16> members{{{"instructions", "null"},
+                                          {"max_output_tokens", "null"},
+                                          {"max_tool_calls", "null"},
+                                          {"metadata", "{}"},
+                                          {"parallel_tool_calls", "true"},
+                                          {"previous_response_id", "null"},
+                                          {"prompt_cache_key", "null"},
+                                          {"prompt_cache_retention", "null"},
+                                          {"reasoning", R"({"effort":null,"summary":null})"},
+                                          {"safety_identifier", "null"},
+                                          {"temperature", temperature},
+                                          {"text", R"({"format":{"type":"text"}})"},
+                                          {"tool_choice", "\"auto\""},
+                                          {"top_logprobs", "0"},
+                                          {"top_p", top_p},
+                                          {"user", "null"}}};
   std::string out = R"("background":false,"service_tier":"default","truncation":"disabled","store":)";
   out += stores_ ? "true" : "false";
   for (const auto& member : members) {
@@ -119,6 +124,7 @@ std::shared_ptr<const response_notes> response_fields::make_notes(tool_names nam
   notes->names = std::move(names);
   notes->seals_reasoning = seals_reasoning_;
   notes->logprobs = logprobs_;
+  notes->timings = timings_;
   if (!stores_) return notes;
   notes->shelf = limits_.shelf;
   notes->earlier = std::move(earlier);
@@ -135,7 +141,8 @@ result<completion_request> response_fields::finish() && {
     left.unread = true;
     return left;
   }
-  auto messages = read_input(instructions_, *earlier, input_);
+  left_names left;
+  auto messages = read_input(instructions_, *earlier, input_, limits_.strict_fields ? nullptr : &left);
   if (!messages) return messages.error();
   if (const auto taken = chat_.take("messages", *messages); !taken) return taken.error();
   response_tools offered;
@@ -145,6 +152,7 @@ result<completion_request> response_fields::finish() && {
     offered = std::move(*read);
   }
   told_tools_ = std::move(offered.told);
+  for (const std::string& type : offered.left_types) note_left(left, "tool", type);
   if (!tool_choice_.is_null()) {
     const auto choice = read_response_choice(tool_choice_, offered);
     if (!choice) return choice.error();
@@ -171,6 +179,7 @@ result<completion_request> response_fields::finish() && {
   request->constraints.field = "text.format";
   request->template_hints = std::move(hints_);
   request->notes = make_notes(std::move(offered.names), std::move(*earlier));
+  request->left_out = std::move(left);
   request->echo = echo();
   return request;
 }

@@ -147,6 +147,7 @@ response_answer::frame response_answer::body_frame() const {
   json.raw("usage", over ? usage() : "null");
   out += ',';
   out += identity_.echo;
+  if (over && identity_.notes->timings) append_timings(out, timing_of(end_.stats));
   json.close();
   parts.after = std::move(out);
   return parts;

@@ -10,6 +10,7 @@
 
 #include "engine/text/tokenizer.hpp"
 #include "net/jobs/job_output.hpp"
+#include "net/openai/answer_extras.hpp"
 #include "net/openai/message_output.hpp"
 #include "net/responses/response_request.hpp"
 
@@ -31,6 +32,8 @@ struct response_identity {
   engine::call_format calls = engine::call_format::none;
   bool stream = false;
   std::int64_t (*now)() = nullptr;  ///< seconds since 1970
+  std::uint32_t prompt_tokens = 0;
+  running_timing::clock clock{};  ///< of timings
   /// Called once, when the answer is complete and before its last bytes are made; null: nothing is to be
   /// done.
   void (*over)(const response_answer& answer) = nullptr;
@@ -44,8 +47,8 @@ struct response_item {
   item_kind kind = item_kind::message;
   item_status status = item_status::in_progress;
   std::string id;
-  std::string text;                  ///< of a call its arguments, one JSON object; of a custom one its input
-  std::string name, space, call_id;  ///< of a call
+  std::string text;  ///< of a call its arguments, JSON unless they were cut off; of a custom one its input
+  std::string name, space, call_id;     ///< of a call
   std::vector<logprob_entry> logprobs;  ///< of a message's tokens, if asked for
 };
 

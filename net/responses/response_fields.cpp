@@ -162,6 +162,14 @@ result<void> response_fields::take_store(value_ref value) {
   return {};
 }
 
+/// llama-server's.
+result<void> response_fields::take_timings(value_ref value) {
+  const auto wanted = as_flag(field_, value);
+  if (!wanted) return wanted.error();
+  timings_ = *wanted;
+  return {};
+}
+
 result<void> response_fields::take_label(value_ref value) {
   const auto label = as_text(field_, value);
   return label ? result<void>() : label.error();

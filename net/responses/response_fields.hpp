@@ -48,6 +48,7 @@ class response_fields {
   engine::result<void> take_top_logprobs(value_ref value);
   engine::result<void> take_stream_options(value_ref value);
   engine::result<void> take_store(value_ref value);
+  engine::result<void> take_timings(value_ref value);
   // Fields that cannot change the answer, and fields with one value that does not.
   engine::result<void> take_label(value_ref value);
   engine::result<void> take_object(value_ref value);
@@ -82,6 +83,7 @@ class response_fields {
   boost::json::array told_tools_;
   bool logprobs_ = false;
   bool seals_reasoning_ = false;
+  bool timings_ = false;
   std::uint64_t top_logprobs_ = 0;
 };
 

@@ -17,6 +17,7 @@ struct response_notes final : request_notes {
   tool_names names;
   bool seals_reasoning = false;  ///< reasoning items have `encrypted_content`
   bool logprobs = false;
+  bool timings = false;                 ///< the response has llama-server's, and so have events of its text
   std::optional<response_shelf> shelf;  ///< where the response is kept; unset: nowhere
   kept_turns earlier;                   ///< those that the request goes on from
   std::shared_ptr<const kept_items> input;

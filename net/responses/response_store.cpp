@@ -8,28 +8,45 @@
 namespace orcd::net {
 namespace {
 
-/// What the allocator adds to each block, and the containers' own nodes to an entry.
-constexpr std::size_t block_overhead = 16;
-constexpr std::size_t node_overhead = 256;
-
-std::size_t bytes_of(const std::string& text) {
-  return text.capacity() + block_overhead;
+/// A block as glibc's allocator gives it: a head of 8 bytes, in steps of 16, at least 32. Large ones are
+/// pages of their own (return_freed_memory of app/process/memory_setup.hpp).
+constexpr std::size_t block_of(std::size_t bytes) noexcept {
+  constexpr std::size_t mapped_from = 64U * 1024U, page = 4'096;
+  const std::size_t step = bytes >= mapped_from ? page : 16;
+  return std::max<std::size_t>((bytes + 8 + step - 1) / step * step, 32);
 }
 
-std::size_t bytes_of(const kept_items& items) {
-  std::size_t bytes = items.capacity() * sizeof(kept_item) + block_overhead;
+/// One that std::make_shared makes: two counts and a table of functions stand before the object.
+template <class T>
+constexpr std::size_t shared_block = block_of(sizeof(T) + 16);
+
+/// Short texts lie in the string itself.
+std::size_t bytes_of(const std::string& text) noexcept {
+  return text.capacity() > std::string().capacity() ? block_of(text.capacity() + 1) : 0;
+}
+
+std::size_t bytes_of(const kept_items& items) noexcept {
+  std::size_t bytes = items.capacity() > 0 ? block_of(items.capacity() * sizeof(kept_item)) : 0;
   for (const kept_item& item : items) bytes += bytes_of(item.id) + bytes_of(item.json);
   return bytes;
 }
 
-std::size_t bytes_of(const kept_turn& turn) {
-  return sizeof(turn) + sizeof(kept_items) + 2 * block_overhead + bytes_of(*turn.input) +
-         bytes_of(turn.output);
+std::size_t bytes_of(const kept_turn& turn) noexcept {
+  return shared_block<kept_turn> + shared_block<kept_items> + bytes_of(*turn.input) + bytes_of(turn.output);
 }
 
-std::size_t bytes_of(const kept_response& response, const std::string& key) {
-  return sizeof(response) + node_overhead + 2 * bytes_of(key) + bytes_of(response.before) +
-         bytes_of(response.after) + response.turns.capacity() * sizeof(response.turns.front());
+std::size_t bytes_of(const kept_response& response) noexcept {
+  return shared_block<kept_response> + bytes_of(response.before) + bytes_of(response.after) +
+         block_of(response.turns.capacity() * sizeof(response.turns.front()));
+}
+
+/// Takes no more memory than they need, for as long as they are kept.
+void shrink(kept_items& items) {
+  items.shrink_to_fit();
+  for (kept_item& item : items) {
+    item.id.shrink_to_fit();
+    item.json.shrink_to_fit();
+  }
 }
 
 }  // namespace
@@ -74,10 +91,17 @@ std::shared_ptr<const kept_response> response_store::find(const key_owner& owner
 
 void response_store::keep(const key_owner& owner, const std::string& id, kept_turn own, kept_response made) {
   std::string key = scoped_job_id(owner, id);
+  shrink(own.output);
+  made.before.shrink_to_fit();
+  made.after.shrink_to_fit();
   own.bytes = bytes_of(own);
   made.turns.reserve(made.turns.size() + 1);
   made.turns.push_back(std::make_shared<const kept_turn>(std::move(own)));
-  const std::size_t bytes = bytes_of(made, key);
+  // A node of the shelf's list and one of the table of places, each with the key, and the place's share of
+  // buckets.
+  const std::size_t bytes = bytes_of(made) + block_of(2 * sizeof(void*) + sizeof(entry)) +
+                            block_of(2 * sizeof(void*) + sizeof(key) + sizeof(place)) + 2 * sizeof(void*) +
+                            2 * bytes_of(key);
   std::size_t all = bytes;
   for (const auto& turn : made.turns) all += turn->bytes;
   if (all > bytes_max_) return;

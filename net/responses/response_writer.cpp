@@ -14,15 +14,23 @@ using engine::output_delta;
 class response_writer final : public message_writer {
  public:
   explicit response_writer(std::shared_ptr<response_answer> answer)
-      : answer_(std::move(answer)), ids_(answer_->identity().id), streams_(answer_->identity().stream) {}
+      : answer_(std::move(answer)),
+        ids_(answer_->identity().id),
+        streams_(answer_->identity().stream),
+        timing_(answer_->identity().clock, answer_->identity().prompt_tokens) {}
 
   void started(std::string& out) override {
+    timing_.started();
     started_ = true;
     whole(out, "response.created");
     whole(out, "response.in_progress");
   }
 
+  void progress(std::string&, const prompt_progress& progress) override { timing_.progress(progress); }
+
   void part(std::string& out, const output_delta& part, message_progress& progress) override {
+    timing_.note_output();
+    tokens_ = progress.tokens;
     const bool content = part.what == output_delta::kind::content;
     auto logprobs = std::exchange(progress.logprobs, {});
     // Those of reasoning and of calls have no place in a response.
@@ -41,6 +49,7 @@ class response_writer final : public message_writer {
     if (answer_->items().empty()) text(out, item_kind::message, {}, {});
     close(out, cut ? item_status::incomplete : item_status::completed);
     answer_->end(end);
+    if (answer_->identity().notes->timings) end_timings_ = render_timings(timing_of(end.stats));
     if (answer_->identity().over != nullptr) answer_->identity().over(*answer_);
     whole(out, cut ? "response.incomplete" : "response.completed");
   }
@@ -89,7 +98,10 @@ class response_writer final : public message_writer {
     });
   }
   void whole(std::string& out, std::string_view type) {
-    event(out, type, [&](json_object& json) { json.raw("response", answer_->body()); });
+    event(out, type, [&](json_object& json) {
+      json.raw("response", answer_->body());
+      if (!end_timings_.empty()) json.raw("timings", end_timings_);
+    });
   }
   void whole_item(std::string& out, std::string_view type) {
     event(out, type, [&](json_object& json) {
@@ -121,6 +133,9 @@ class response_writer final : public message_writer {
                [&](json_object& json) {
                  json.integer("content_index", 0).text("delta", text);
                  if (message) json.raw("logprobs", answer_->render(logprobs));
+                 if (const auto now = timing_.at(tokens_); now && answer_->identity().notes->timings) {
+                   json.raw("timings", render_timings(*now));
+                 }
                });
     keep(std::move(logprobs));
   }
@@ -195,6 +210,9 @@ class response_writer final : public message_writer {
   bool started_ = false;
   std::uint64_t sequence_ = 0;
   std::size_t logprobs_ = 0;  ///< of all text so far
+  running_timing timing_;
+  std::uint32_t tokens_ = 0;  ///< of the output so far
+  std::string end_timings_;   ///< of the last event, as llama-server has them; empty: none are wanted
 };
 
 }  // namespace

@@ -36,6 +36,8 @@ written_answer write_response(const service& s, const prepared_completion& prepa
   identity.now = seconds_now;
   identity.over = keep_response;
   identity.stream = prepared.asked.stream;
+  identity.prompt_tokens = prepared.jobs.front().tokens_in();
+  if (identity.notes->timings) identity.clock = std::chrono::steady_clock::now;
   const auto answer = std::make_shared<response_answer>(std::move(identity), s.context.tokenizer);
   written_answer out;
   out.outputs.push_back(
@@ -47,6 +49,15 @@ written_answer write_response(const service& s, const prepared_completion& prepa
 }
 
 }  // namespace
+
+asio::awaitable<bool> handle_response_input_tokens(service& s, connection& c, const http_request& request) {
+  request_form form{endpoint::response_input_tokens, "resp_", "input", nullptr};
+  form.parse = [](std::string_view body, const completion_limits& limits) {
+    return counted(parse_response(body, limits));
+  };
+  form.words = in_words_of_responses;
+  co_return co_await serve_input_tokens(s, c, request, form);
+}
 
 asio::awaitable<bool> handle_response(service& s, connection& c, const http_request& request) {
   completion_api api{{endpoint::responses, "resp_", "input", parse_response}, write_response};

@@ -10,4 +10,7 @@ namespace orcd::net {
 /// POST /v1/responses. Returns as write_reply does.
 asio::awaitable<bool> handle_response(service& s, connection& c, const http_request& request);
 
+/// POST /v1/responses/input_tokens: how many tokens the prompt has.
+asio::awaitable<bool> handle_response_input_tokens(service& s, connection& c, const http_request& request);
+
 }  // namespace orcd::net

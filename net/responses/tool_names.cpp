@@ -1,6 +1,8 @@
 #include "net/responses/tool_names.hpp"
 
 #include <boost/json/object.hpp>
+#include <optional>
+#include <utility>
 
 #include "net/json/json_text.hpp"
 #include "net/json/json_value.hpp"
@@ -20,11 +22,25 @@ std::string custom_arguments(std::string_view text) {
   return out;
 }
 
-std::string custom_input(std::string_view arguments) {
+namespace {
+
+std::optional<std::string> input_of(std::string_view arguments) {
   const auto object = read_json_tree(arguments);
-  if (object && object->size() == 1) {
-    const auto* text = object->if_contains("input");
-    if (text != nullptr && text->is_string()) return std::string(text->get_string());
+  if (!object || object->size() != 1) return std::nullopt;
+  const auto* text = object->if_contains("input");
+  if (text == nullptr || !text->is_string()) return std::nullopt;
+  return std::string(text->get_string());
+}
+
+}  // namespace
+
+std::string custom_input(std::string_view arguments) {
+  if (auto whole = input_of(arguments)) return std::move(*whole);
+  // Arguments that were cut off may end within an escape.
+  constexpr std::size_t escape_bytes_max = 12;
+  for (std::size_t cut = 0; cut < escape_bytes_max && cut < arguments.size(); ++cut) {
+    auto begun = input_of(std::string(arguments.substr(0, arguments.size() - cut)) + "\"}");
+    if (begun) return std::move(*begun);
   }
   return std::string(arguments);
 }

@@ -60,6 +60,7 @@ kept_item whole_item(const json::object& given) {
         parts_of(json::string(content->get_string()), given.at("role") == json::value("assistant"));
   }
   out.json = json::serialize(item);
+  out.json.shrink_to_fit();  // it may be kept for long
   return out;
 }
 

@@ -114,6 +114,8 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::props: return answer_props(s);
     case endpoint::slots: return answer_slots(s, query_of(request.target));
     case endpoint::tokenizer_info: return answer_tokenizer_info(s);
+    case endpoint::version: return answer_version(s);
+    case endpoint::load: return answer_load(s);
     case endpoint::page: return make_page_reply(request.if_none_match);
     case endpoint::cancel:
     case endpoint::shutdown:
@@ -131,10 +133,24 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::responses:
     case endpoint::stored_response:
     case endpoint::stored_input:
+    case endpoint::chat_input_tokens:
+    case endpoint::response_input_tokens:
     case endpoint::embeddings:
+    case endpoint::llama_embedding:
+    case endpoint::tei_embed:
+    case endpoint::pooling:
     case endpoint::rerank:
+    case endpoint::score:
     case endpoint::messages:
-    case endpoint::count_tokens: break;
+    case endpoint::count_tokens:
+    case endpoint::ollama_version:
+    case endpoint::ollama_tags:
+    case endpoint::ollama_ps:
+    case endpoint::ollama_show:
+    case endpoint::ollama_chat:
+    case endpoint::ollama_generate:
+    case endpoint::ollama_embed:
+    case endpoint::ollama_embeddings: break;
   }
   return make_error_reply(engine::error(engine::errc::internal, "no handler"));
 }

@@ -340,6 +340,10 @@ std::size_t server::unkept() const noexcept {
   return impl_->shared->connections.unkept();
 }
 
+std::size_t server::recovering() const noexcept {
+  return impl_->shared->connections.recovering();
+}
+
 void server::leave_held(bool in_order) noexcept {
   if (!impl_->held) return;
   impl_->held->leave(in_order);
@@ -386,6 +390,10 @@ result<takeover_counts> server::serve_held(int journal, held_config config, held
   return impl_->held->counts();
 }
 
+void server::know_digest(std::uint64_t digest) {
+  if (impl_->held) impl_->held->know_digest(digest);
+}
+
 void server::adopt(held_socket held) {
   ++impl_->shared->metrics.connections_total;
   impl_->adopt_one(std::move(held), false);
@@ -399,16 +407,9 @@ std::string server::scrape() const {
   return impl_->shared->scrape(false);
 }
 
-void server::replace_keys(api_keys keys) {
-  impl_->shared->config.keys = std::move(keys);
-}
-
 void server::limit_connections(std::size_t connections_max) {
   impl_->shared->config.connections.connections_max = connections_max;
-}
-
-void server::begin_drain() {
-  impl_->shared->context.admission.drain();
+  impl_->shared->connections.note_limit();
 }
 
 std::size_t server::connections() const noexcept {

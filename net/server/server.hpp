@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "engine/base/error.hpp"
-#include "net/http/api_keys.hpp"
 #include "net/jobs/server_config.hpp"
 #include "net/server/takeover.hpp"
 
@@ -43,12 +42,16 @@ class server {
   /// takeover::make().
   [[nodiscard]] engine::result<takeover_counts> serve_held(int journal, held_config config,
                                                            held_connections all);
+  /// The digest of the weights is known, as number_of(): see held_config::identity.
+  void know_digest(std::uint64_t digest);
   /// Before another engine may take over: connections that are still there are left to it as they are. From
   /// here on not a byte goes to a client or comes from one. `in_order`: see journal::leave(). serve_held()
   /// may follow when there are no sessions any more.
   void leave_held(bool in_order) noexcept;
   /// Sessions that have not ended.
   [[nodiscard]] std::size_t sessions() const noexcept;
+  /// Requests that another engine began and that this one is still to prepare.
+  [[nodiscard]] std::size_t recovering() const noexcept;
   /// Connections that another engine could not go on with, because the journal had no room.
   [[nodiscard]] std::size_t unkept() const noexcept;
   /// One more that the holder has accepted; after serve_held().
@@ -58,15 +61,10 @@ class server {
 
   /// The server's own families of /metrics.
   [[nodiscard]] std::string scrape() const;
-  /// Replaces the API keys for all requests from now on.
-  void replace_keys(api_keys keys);
   /// Accepts no more than this many connections at a time from now on.
   void limit_connections(std::size_t connections_max);
 
-  /// Refuses new jobs (503 DRAINING); open streams go on. Idle connections stay for one more request, which
-  /// may be under way: closing them would leave a proxy without an answer.
-  void begin_drain();
-  /// Those that are open now.
+  /// Connections that are open now.
   [[nodiscard]] std::size_t connections() const noexcept;
   /// Ends every stream that is still open with an `error` event and closes all connections;
   /// `done` is called when the last session is gone, at the latest after `grace`.

@@ -1,8 +1,6 @@
 #include "net/server/session.hpp"
 
 #include <array>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -15,16 +13,19 @@
 #include "net/http/read_limit.hpp"
 #include "net/http/request_head.hpp"
 #include "net/http/routes.hpp"
-#include "net/jobs/job_narration.hpp"
 #include "net/jobs/write.hpp"
 #include "net/json/request_fields.hpp"
 #include "net/llama/llama_completion.hpp"
+#include "net/ollama/ollama.hpp"
 #include "net/openai/completions.hpp"
 #include "net/pooled/pooled.hpp"
 #include "net/responses/responses.hpp"
 #include "net/responses/stored_responses.hpp"
 #include "net/server/adapter_endpoints.hpp"
+#include "net/server/admitted.hpp"
 #include "net/server/handlers.hpp"
+#include "net/server/judge_head.hpp"
+#include "net/server/logged_request.hpp"
 #include "net/server/read_decisions.hpp"
 #include "net/server/traced_request.hpp"
 
@@ -33,12 +34,11 @@ namespace {
 
 namespace http = beast::http;
 using std::chrono::steady_clock;
-using request_parser = http::request_parser<http::string_body>;
 
-head_limits limits_of(const connection_limits& limits) {
+head_limits limits_of(const service& s, const connection& c) {
   head_limits out;
-  out.bytes_max = limits.header_bytes_max;
-  out.body_bytes_max = limits.body_bytes_max;
+  out.bytes_max = s.config.connections.header_bytes_max;
+  out.body_bytes_max = body_limit_of(s, c);
   return out;
 }
 
@@ -162,7 +162,12 @@ asio::awaitable<read_result> read_body(service& s, connection& c, request_parser
 
 /// The origin of a request whose head is whole: a new one, or that of the engine that began with it.
 request_origin origin_of(const connection& c) {
-  if (c.recovered && c.recovered->origin.received_steady_ns != 0) return c.recovered->origin;
+  if (c.recovered && c.recovered->origin.received_steady_ns != 0) {
+    request_origin origin = c.recovered->origin;
+    // One that was not whole yet is answered by this engine as any other.
+    if (c.recovered->request_bytes == 0) origin.maker = c.maker;
+    return origin;
+  }
   const auto ns = [](auto time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
@@ -194,24 +199,10 @@ http_request take_head(const service& s, connection& c, const request_parser& pa
   if (imc_id != message.end()) request.imc_id = std::string(imc_id->value());
   const auto last_event_id = message.find("Last-Event-ID");
   if (last_event_id != message.end()) request.last_event_id = std::string(last_event_id->value());
+  if (c.recovered && c.recovered->request_bytes > 0) request.fingerprint = c.fingerprint;
   request.if_none_match = message[http::field::if_none_match];
   request.allowed_origin = allowed_origin(s.config.cors_origins, message[http::field::origin]);
   return request;
-}
-
-request_sender sender_of(const connection& c, const request_parser& parser) {
-  const auto& message = parser.get();
-  request_sender sender;
-  sender.method = message.method_string();
-  sender.target = message.target();
-  sender.host = message[http::field::host];
-  sender.origin = message[http::field::origin];
-  sender.fetch_site = message["Sec-Fetch-Site"];
-  sender.content_type = message[http::field::content_type];
-  sender.content_encoding = message[http::field::content_encoding];
-  sender.has_body = !parser.is_done();
-  sender.on_loopback = c.peer.is_loopback();
-  return sender;
 }
 
 /// What stands between the first two spaces: the target, if the bytes are those of a request at all.
@@ -232,62 +223,11 @@ asio::awaitable<void> write_refusal(service& s, connection& c, head_problem prob
   co_await write_reply(s, c, nothing, std::move(refusal));
 }
 
-engine::error no_key() {
-  return {engine::errc::unauthorized,
-          "this worker needs an API key: Authorization: Bearer KEY or X-Api-Key: KEY"};
-}
-
-engine::error connection_refusal(const service& s, const connection& c) {
-  const auto& limits = s.config.connections;
-  if (s.connections.exceeds_address_limit(c))
-    return too_many_connections(limits.connections_per_address, " from this address");
-  return too_many_connections(limits.connections_max);
-}
-
-/// What the request does to all clients, for messages; empty where that is nothing.
-std::string_view concerns_all(endpoint target, std::string_view method) {
-  if (target == endpoint::shutdown) return "stop the worker";
-  if (target == endpoint::lora_adapters && method == "POST") return "set the scales of all requests";
-  return {};
-}
-
-/// Decides by the head alone, before the body is read: the endpoint, or the refusal.
-std::variant<endpoint, reply> judge_head(service& s, connection& c, const request_parser& parser,
-                                         http_request& request) {
-  const auto refuse = [&](const engine::error& why) {
-    reply refusal = make_error_reply(why);
-    narrate_refusal(s, request, why, refusal.status);
-    return refusal;
-  };
-  const auto sender = sender_of(c, parser);
-  if (const auto host = check_host(sender, s.config.hosts); !host) return refuse(host.error());
-  auto route = find_route(request.method, request.target, s.config.page);
-  const auto* target = std::get_if<endpoint>(&route);
-  if ((target == nullptr || !is_probe(*target)) && !s.connections.promote(c)) {
-    ++s.metrics.connections_refused;
-    return make_error_reply(connection_refusal(s, c));
-  }
-  if (target == nullptr) return route;
-  const auto page = check_page(sender, s.config.hosts, s.config.cors_origins);
-  if (!page) return refuse(page.error());
-  if (needs_key(*target)) {
-    auto owner = s.config.keys.owner_of(parser.get()[http::field::authorization], parser.get()["X-Api-Key"]);
-    if (!owner) return refuse(no_key());
-    request.owner = std::move(*owner);
-  }
-  if (const auto what = concerns_all(*target, sender.method); !what.empty()) {
-    const auto may = check_operator(sender, !s.config.keys.empty(), what);
-    if (!may) return refuse(may.error());
-  }
-  if (auto unread = check_body_type(sender)) return std::move(*unread);
-  return route;
-}
-
 /// What is in the buffer, or will be read again, belongs to the next request.
-void note_end_of_request(connection& c) {
+void note_end_of_request(connection& c, std::uint32_t flags = 0) {
   if (!c.record) return;
   const std::size_t unread = has_replay(c) ? c.recovered->input.size() - c.replayed : 0;
-  c.record->end_of_request(c.input.size() + unread);
+  c.record->end_of_request(c.input.size() + unread, flags);
 }
 
 /// Answers a request whose body is not wanted. Another request may follow unless part of that body is still
@@ -319,17 +259,21 @@ asio::awaitable<bool> handle_request(service& s, connection& c, const http_reque
   if (target == endpoint::llama_completion || target == endpoint::infill) {
     co_return co_await handle_llama_completion(s, c, request, target);
   }
-  if (target == endpoint::embeddings) co_return co_await handle_pooled(s, c, request, model_task::embed);
-  if (target == endpoint::rerank) co_return co_await handle_pooled(s, c, request, model_task::rank);
+  if (pooled_task_of(target) != model_task::generate) co_return co_await handle_pooled(s, c, request, target);
   if (target == endpoint::messages) co_return co_await handle_messages(s, c, request);
   if (is_adapter_endpoint(target)) co_return co_await handle_adapters(s, c, request, target);
   if (target == endpoint::count_tokens) co_return co_await handle_count_tokens(s, c, request);
+  if (is_ollama(target)) co_return co_await handle_ollama(s, c, request, target);
+  if (target == endpoint::chat_input_tokens) co_return co_await handle_chat_input_tokens(s, c, request);
+  if (target == endpoint::response_input_tokens) {
+    co_return co_await handle_response_input_tokens(s, c, request);
+  }
   co_return co_await handle_plain(s, c, request, target);
 }
 
 /// Gives the parser the head that has arrived, and no byte after it.
 error_code parse_head(const service& s, connection& c, request_parser& parser) {
-  parser.body_limit(s.config.connections.body_bytes_max);
+  parser.body_limit(body_limit_of(s, c));
   // The scan has enforced the limit on the head; this one bounds the trailers after a chunked body.
   parser.header_limit(static_cast<std::uint32_t>(s.config.connections.header_bytes_max) + 1);
   error_code ec;
@@ -341,7 +285,7 @@ error_code parse_head(const service& s, connection& c, request_parser& parser) {
 asio::awaitable<bool> serve_request(service& s, connection& c, bool first_request) {
   c.enter(connection_phase::head);
   if (c.record && !c.recovered) c.record->begin_request(received(c));
-  head_scanner scanner(limits_of(s.config.connections));
+  head_scanner scanner(limits_of(s, c));
   head_problem problem;
   auto outcome = co_await read_head(s, c, scanner, first_request, problem);
   const api_words words = words_of(target_in(received(c)));
@@ -358,6 +302,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   }
   http_request request = take_head(s, c, parser);
   const traced_request traced(s, c, request, parser.get());
+  const logged_request logged(s, c, request, parser.get()["X-Forwarded-For"]);
   auto judged = judge_head(s, c, parser, request);
   if (auto* const refusal = std::get_if<reply>(&judged)) {
     c.enter(connection_phase::request);
@@ -368,7 +313,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   c.enter(connection_phase::request);
   if (is_refusal(outcome)) co_await write_refusal(s, c, problem, words);
   if (outcome != read_result::ok) co_return false;
-  note_end_of_request(c);
+  note_end_of_request(c, journal_admitted);
   // Whatever it is in this request that ends engines, it is not tried once more.
   if (c.refusal && (c.recovered->flags & journal_head) == 0) {
     reply refusal = make_error_reply(*c.refusal);
@@ -437,7 +382,7 @@ class closed_in_order {
 /// where that is more than a client may send ahead.
 bool leave_recovered(connection& c) {
   c.refusal.reset();
-  c.alone = false;
+  c.alone = c.entered = false;
   if (!c.recovered) return true;
   const std::size_t rest = c.recovered->input.size() - c.replayed;
   if (rest > c.input.max_size() - c.input.size()) return false;

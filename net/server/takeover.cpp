@@ -1,6 +1,8 @@
 #include "net/server/takeover.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "net/journal/socket_counters.hpp"
@@ -18,13 +20,39 @@ namespace {
 /// Engines that died while a request ran, from which on it is not run beside others.
 constexpr std::uint32_t suspicious_deaths = 2;
 
+constexpr std::string_view fingerprint_begin = "fp_";
+constexpr std::size_t fingerprint_digits = 16;
+
+/// The digits of a system_fingerprint; 0 for any other text.
+std::uint64_t number_of_fingerprint(std::string_view text) {
+  if (text.substr(0, fingerprint_begin.size()) != fingerprint_begin) return 0;
+  std::uint64_t out = 0;
+  std::from_chars(text.data() + fingerprint_begin.size(), text.data() + text.size(), out, 16);
+  return out;
+}
+
+std::string fingerprint_of(std::uint64_t number) {
+  return std::string(fingerprint_begin) + digits_of({number, 0}).substr(0, fingerprint_digits);
+}
+
+journal_engine engine_of(const held_config& config) {
+  return {number_of(config.identity.parts), config.identity.weights,
+          number_of_fingerprint(config.fingerprint)};
+}
+
 }  // namespace
 
 takeover::takeover(journal opened, held_config config)
-    : journal_(std::move(opened)), config_(std::move(config)), maker_(maker_number(config_.maker)) {}
+    : journal_(std::move(opened)),
+      config_(std::move(config)),
+      self_(engine_of(config_)),
+      maker_(journal_.enter(self_)) {
+  counts_.lost = config_.lost;
+}
 
-std::uint64_t maker_number(const std::string& maker) {
-  return id_series(maker).next_bits();
+void takeover::know_digest(std::uint64_t digest) {
+  self_.weights.digest = digest;
+  if (!is_left()) journal_.know_digest(maker_, digest);
 }
 
 takeover_counts& takeover_counts::operator+=(const takeover_counts& more) noexcept {
@@ -76,11 +104,17 @@ std::optional<journalled> takeover::leave_closed(std::uint32_t slot) {
   return std::nullopt;
 }
 
-std::optional<error> takeover::refusal_of(const recovered_connection& c) const {
+/// One that the journal does not know, because too many others came since, is taken for another.
+bool takeover::answers_like(const std::optional<journal_engine>& other) const noexcept {
+  return other && other->parts == self_.parts && are_same(other->weights, self_.weights);
+}
+
+std::optional<error> takeover::refusal_of(const recovered_connection& c,
+                                          const std::optional<journal_engine>& began_with_it) const {
   if (!in_request(c)) return std::nullopt;
-  if (c.request_bytes > 0 && c.origin.maker != maker_) {
+  if (c.request_bytes > 0 && !answers_like(began_with_it)) {
     return error{errc::engine_changed,
-                 "the engine died, and the one that took over would answer differently"};
+                 "the engine is gone, and the one that took over would answer differently"};
   }
   if (in_order_ || c.ran <= config_.replays) return std::nullopt;
   return error{errc::engine_lost, "the engine died with this request " + std::to_string(c.ran) + " times"};
@@ -157,7 +191,11 @@ std::optional<journalled> takeover::judge(const held_socket& held, bool dead_eng
     found.connection.ran += ran ? 1 : 0;
   }
   out.record->waits(false);
-  out.refusal = refusal_of(found.connection);
+  const auto began_with_it = journal_.engine_of(found.connection.origin.maker);
+  out.refusal = refusal_of(found.connection, began_with_it);
+  if (began_with_it && began_with_it->fingerprint != 0) {
+    out.fingerprint = fingerprint_of(began_with_it->fingerprint);
+  }
   out.alone = in_request(found.connection) && runs_alone(found.connection);
   count(found.connection);
   out.recovered = std::move(found.connection);

@@ -17,19 +17,18 @@ namespace orcd::net {
 
 /// How one server uses what the holder keeps; see server::serve_held().
 struct held_config {
-  std::string maker;  ///< what decides which tokens follow: the model, its options, the build
+  answer_identity identity;   ///< of this engine: what decides its answers
+  std::string fingerprint{};  ///< its system_fingerprint
   /// Engines that may die while a request runs before it is given up. The last time, and from the second
   /// death on, it runs by itself. 0: none that ran is gone on with.
   std::uint32_t replays = 2;
+  std::uint64_t lost = 0;  ///< connections that have ended with a journal that nobody could read
   /// The server has closed a connection, and the holder is to do so.
   std::function<void(std::uint32_t slot, std::uint64_t serial)> closed{};
   /// Whether what ends now ends with this engine and is left to the next one. True before the GPU thread
   /// ends jobs for a failure. io thread.
   std::function<bool()> keeps_ends{};
 };
-
-/// A number for what decides which tokens follow: that of held_config::maker.
-[[nodiscard]] std::uint64_t maker_number(const std::string& maker);
 
 /// What became of the connections of a dead engine.
 struct takeover_counts {
@@ -56,6 +55,8 @@ class takeover {
   [[nodiscard]] std::optional<journalled> judge(const held_socket& held, bool dead_engine);
   /// From here on records are this engine's. `all` is what the holder has: other records are freed.
   void begin(const held_connections& all);
+  /// The digest of this engine's weights is known, as number_of().
+  void know_digest(std::uint64_t digest);
   /// Another engine may go on with what is left.
   void leave(bool in_order) noexcept { journal_.leave(in_order); }
   [[nodiscard]] bool is_left() const noexcept { return journal_.is_left(); }
@@ -76,13 +77,16 @@ class takeover {
  private:
   std::optional<journalled> leave_closed(std::uint32_t slot);
   std::optional<journalled> give_up(std::uint32_t slot, bool conflict);
-  [[nodiscard]] std::optional<engine::error> refusal_of(const recovered_connection& c) const;
+  [[nodiscard]] bool answers_like(const std::optional<journal_engine>& other) const noexcept;
+  [[nodiscard]] std::optional<engine::error> refusal_of(
+      const recovered_connection& c, const std::optional<journal_engine>& began_with_it) const;
   void count(const recovered_connection& c);
   [[nodiscard]] bool may_have_killed(std::uint32_t slot) const;
   [[nodiscard]] bool runs_alone(const recovered_connection& c) const;
 
   journal journal_;
   held_config config_;
+  journal_engine self_;  ///< this engine, as the journal has it
   const std::uint64_t maker_;
   takeover_counts counts_;
   takeover_counts before_;

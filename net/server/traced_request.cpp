@@ -28,12 +28,20 @@ std::string_view operation_of(endpoint target) {
   switch (target) {
     case endpoint::chat_completions:
     case endpoint::responses:
-    case endpoint::messages: return "chat";
+    case endpoint::messages:
+    case endpoint::ollama_chat: return "chat";
     case endpoint::execute:
     case endpoint::completions:
     case endpoint::llama_completion:
-    case endpoint::infill: return "text_completion";
-    case endpoint::embeddings: return "embeddings";
+    case endpoint::infill:
+    case endpoint::ollama_generate: return "text_completion";
+    case endpoint::embeddings:
+    case endpoint::llama_embedding:
+    case endpoint::tei_embed:
+    case endpoint::pooling:
+    case endpoint::ollama_embed:
+    case endpoint::ollama_embeddings: return "embeddings";
+    case endpoint::score:
     case endpoint::rerank: return "rerank";  // no word of theirs
     default: return {};
   }
@@ -60,7 +68,7 @@ std::string state_in(const http::fields& head) {
 std::optional<request_trace> begin_trace(const service& s, const http_request& request,
                                          const http::fields& head) {
   if (s.context.traces == nullptr) return std::nullopt;
-  const auto route = find_route(request.method, request.target, s.config.page);
+  const auto route = find_route(request.method, request.target, {s.config.page, s.config.ollama});
   const auto* const target = std::get_if<endpoint>(&route);
   if (target != nullptr && is_probe(*target)) return std::nullopt;
   const auto parent = parent_in(head);

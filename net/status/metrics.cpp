@@ -201,6 +201,7 @@ void render_counters(metrics_text& out, const server_metrics& m) {
   for (const auto& [status, count] : m.responses) {
     out.sample(static_cast<double>(count), {{"status", std::to_string(status)}});
   }
+  m.counts.render(out);
 }
 
 void render_histograms(metrics_text& out, const server_metrics& m, bool milliseconds) {

@@ -15,6 +15,7 @@
 #include "net/models/adapter_list.hpp"
 #include "net/status/health.hpp"
 #include "net/status/histogram.hpp"
+#include "net/status/request_counts.hpp"
 
 namespace orcd::net {
 
@@ -36,6 +37,7 @@ struct server_metrics {
   std::uint64_t tokens_out = 0;
   std::uint64_t connections_total = 0;
   std::uint64_t connections_refused = 0;
+  request_counts counts;
   histogram duration_seconds;
   histogram first_token_seconds;
   histogram inter_token_seconds;

@@ -15,8 +15,6 @@ using engine::error;
 using engine::result;
 using namespace asio::experimental::awaitable_operators;
 
-constexpr std::chrono::seconds delay_max{30};
-
 /// One call from first attempt to `done`.
 struct ready_call {
   http_url url;
@@ -39,28 +37,28 @@ std::string make_request(const http_url& url, const ready_message& message) {
   return make_post(url, target_of(url), body);
 }
 
+asio::awaitable<void> call_once(const ready_call& call, http_answer& outcome) {
+  outcome = {};
+  outcome.failure = "no answer within " + std::to_string(call.config.attempt_timeout.count()) + " ms";
+  const auto end = std::chrono::steady_clock::now() + call.config.attempt_timeout;
+  co_await (post_once(call.url, call.request, 0, outcome) || wait_until(end));
+}
+
 asio::awaitable<result<void>> call_until_accepted(ready_call call) {
-  auto delay = call.config.first_delay;
-  std::string last;
   const unsigned attempts = std::max(call.config.attempts, 1U);
   unsigned made = 0;
-  while (made < attempts) {
-    if (made > 0) {
-      co_await wait_until(std::chrono::steady_clock::now() + delay);
-      delay = std::min<std::chrono::milliseconds>(delay * 2, delay_max);
-    }
-    ++made;
-    http_answer outcome;
-    outcome.failure = "no answer within " + std::to_string(call.config.attempt_timeout.count()) + " ms";
-    const auto end = std::chrono::steady_clock::now() + call.config.attempt_timeout;
-    co_await (post_once(call.url, call.request, 0, outcome) || wait_until(end));
+  http_answer outcome;
+  for (;;) {
+    co_await call_once(call, outcome);
     if (outcome.status / 100 == 2) co_return result<void>();
-    last = outcome.shown();
-    if (outcome.status / 100 == 4) break;
+    if (++made >= attempts || !may_succeed_later(outcome)) break;
+    const auto pause = callback_pause(call.config.delays, made, outcome);
+    if (call.config.on_wait) call.config.on_wait(outcome.shown(), pause);
+    co_await wait_until(std::chrono::steady_clock::now() + pause);
   }
   error failure(errc::worker_start_failed, "the ready callback to " + call.url.shown() + " failed after " +
                                                std::to_string(made) + " of " + std::to_string(attempts) +
-                                               " attempts: " + last);
+                                               " attempts: " + outcome.shown());
   co_return result<void>(std::move(failure));
 }
 

@@ -175,10 +175,7 @@ std::string encode_spans(std::span<const trace_span> spans, const trace_resource
 
 export_outcome judge_export(const http_answer& answer) {
   export_outcome out;
-  if (const auto seconds = number_of(answer.retry_after)) {
-    constexpr std::uint64_t seconds_max = 3'600;
-    out.wait = std::chrono::seconds(std::min(*seconds, seconds_max));
-  }
+  out.wait = answer.asked_wait();
   if (answer.status / 100 == 2) {
     out.verdict = export_verdict::accepted;
     out.rejected = rejected_in(answer.body);

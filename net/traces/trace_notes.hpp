@@ -1,5 +1,5 @@
-// What sessions note of the answer to the request that a connection is serving, where its spans are kept. io
-// thread only. Private to net/.
+// What sessions note of the answer to the request that a connection is serving: for the log and the metrics,
+// and where its spans are kept. io thread only. Private to net/.
 #pragma once
 
 #include "net/http/connection.hpp"

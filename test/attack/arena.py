@@ -30,7 +30,8 @@ TEMPLATE = ("{% for message in messages %}{{ message.role }}: {{ message.content
             "{% if add_generation_prompt %}assistant:{% endif %}")
 CANARY_TOKENS = 7900
 SOFT_DESCRIPTORS = 1024  # what a shell gives by default
-KEYS = {'alpha': 'alpha-key-of-the-first-tenant', 'beta': 'beta-key-of-the-second-tenant'}
+KEYS = {'alpha': 'alpha-key-of-the-first-tenant', 'beta': 'beta-key-of-the-second-tenant',
+        'operator': 'a-key-with-the-role-of-operators'}
 # Resident memory after a flood may be this much above what it was: an allocator keeps what it may need.
 RSS_MARGIN = 48 * 2**20
 FRESH_MARGIN = 4 * 2**20
@@ -56,7 +57,8 @@ class Arena:
         self.adapters = folder / 'adapters'  # from which clients may have some loaded
         self.adapters.mkdir()
         (folder / 'template.jinja').write_text(TEMPLATE)
-        (folder / 'keys').write_text('\n'.join(KEYS.values()) + '\n')
+        roles = {'operator': ' role=operator'}
+        (folder / 'keys').write_text(''.join(f'{key}{roles.get(name, "")}\n' for name, key in KEYS.items()))
         self.help = subprocess.run([str(worker_process.BINARY), '--help'], stdout=subprocess.PIPE,
                                    check=True, timeout=60).stdout.decode()
 

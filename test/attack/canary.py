@@ -73,14 +73,19 @@ def watch_stream(stop, port: int, tokens: int, fields: tuple) -> dict:
 
 
 def watch_probe(stop, port: int, path: str) -> dict:
-    """Asks as a load balancer does: a new connection each time, one at a time, at even times."""
+    """Asks as a load balancer does."""
+    return watch_request(stop, port, request(port, 'GET', path))
+
+
+def watch_request(stop, port: int, raw: bytes, source: str = '') -> dict:
+    """Asks on a new connection each time, one at a time, at even times."""
     took, failures = [], []
     next_at = time.monotonic()
     while not stop.is_set():
         begin = time.monotonic()
         try:
-            with Connection(port, timeout=PROBE_TIMEOUT) as connection:
-                connection.send(request(port, 'GET', path))
+            with Connection(port, timeout=PROBE_TIMEOUT, source=source) as connection:
+                connection.send(raw)
                 status = connection.read_response().status
             took.append(time.monotonic() - begin)
             if status != 200:

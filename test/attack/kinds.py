@@ -2,6 +2,7 @@
 import probes_raw  # noqa: F401
 import probes_sockets  # noqa: F401
 import probes_floods  # noqa: F401
+import probes_shares  # noqa: F401
 import probes_bodies  # noqa: F401
 import probes_costs  # noqa: F401
 import probes_templates  # noqa: F401

@@ -5,7 +5,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from typing import Dict, List
+from typing import Dict, List, Sequence
 
 from client import Closed, Connection, request
 
@@ -62,9 +62,10 @@ OPENED_EVERY = 0.010
 DRIP_PARTS = 20  # of a period: clients have clocks of their own, and do not all send at one moment
 
 
-def hold(stop, port: int, count: int, first: bytes, drip: bytes, every: float) -> Dict[str, int]:
-    """`count` connections that send `first` and then, every so often, `drip`. One that the worker closes
-    comes again at once, as an attacker would."""
+def hold(stop, port: int, count: int, first: bytes, drip: bytes, every: float,
+         sources: Sequence[str] = ('',)) -> Dict[str, int]:
+    """`count` connections that send `first` and then, every so often, `drip`, from these addresses in turn.
+    One that the worker closes comes again at once, as an attacker would."""
     counts: Counter = Counter()
     parts: List[List[socket.socket]] = [[] for _ in range(DRIP_PARTS)]
     next_drip, turn = time.monotonic() + every / DRIP_PARTS, 0
@@ -73,7 +74,7 @@ def hold(stop, port: int, count: int, first: bytes, drip: bytes, every: float) -
         while sum(map(len, parts)) < count and opened < OPENED_AT_ONCE and not stop.is_set():
             opened += 1
             try:
-                s = open_socket(port)
+                s = open_socket(port, source=sources[counts['opened'] % len(sources)])
                 if first:
                     s.sendall(first)
                 s.setblocking(False)

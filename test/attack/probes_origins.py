@@ -176,17 +176,19 @@ def preflight(arena, checks) -> None:
     checks.expect(response.status in (403, 404, 405, 204, 200), str(response.status))
 
 
-@probe('origins', '/shutdown with keys asks for one, from a page or not')
+@probe('origins', '/shutdown with keys asks for an operator\'s, from a page or not')
 def shutdown_with_keys(arena, checks) -> None:
     from arena import KEYS
     port = arena.port('tenants')
-    for fields in ((), (EVIL,), (b'Authorization: Bearer wrong',), (b'Authorization: Basic YWxwaGE=',)):
+    tenant = f'Authorization: Bearer {KEYS["alpha"]}'.encode()
+    for fields in ((), (EVIL,), (b'Authorization: Bearer wrong',), (b'Authorization: Basic YWxwaGE=',),
+                   (tenant,), (tenant, EVIL), (tenant, b'X-Api-Key: ' + KEYS['operator'].encode()[:-1])):
         got = status_of(port, 'POST', '/shutdown', None, *fields)
         checks.expect(got in ('401', '403'), f'{fields}: {got}')
     with arena.start(*arena.options('tenants')) as worker:
-        key = f'Authorization: Bearer {KEYS["alpha"]}'.encode()
+        key = f'Authorization: Bearer {KEYS["operator"]}'.encode()
         got = status_of(worker.port, 'POST', '/shutdown', None, key)
-        checks.expect(got == '202', f'with a key: {got}')
+        checks.expect(got == '202', f'with an operator\'s key: {got}')
         checks.expect(worker.wait_exit(10) == 0, 'it does not drain')
 
 

@@ -1,15 +1,15 @@
 // Preloaded into the worker by test/integration/test_allocation_failures.py: makes one allocation fail,
 // chosen by where it is made rather than by its number, so that "every place once" is a finite list and a run
-// does not depend on what other threads do. A place is a hash of the innermost return addresses, relative to
-// their modules.
+// does not depend on what other threads do. A place is a hash of the innermost return addresses,
+// relative to their modules.
 //
 //   ORCD_ALLOCATION_LIST=FILE   writes each place that was met, one a line, when main() returns
 //   ORCD_ALLOCATION_FAIL=HASH   the first allocation there fails,
 //   ORCD_ALLOCATION_BURST=N     and all of the N - 1 after it, whoever makes them (default 1)
 //   ORCD_ALLOCATION_TRACE=FILE  gets "module offset" lines of the place when it fails
 //
-// And by test_leaks.py: what is allocated is a number that no other process changes, as resident pages are
-// not.
+// And by test_leaks.py: what is allocated is a number that no other process changes, as
+// resident pages are not.
 //
 //   ORCD_ALLOCATION_LIVE=FILE   eight bytes of it are, at any time, how many bytes are allocated and not
 //   freed

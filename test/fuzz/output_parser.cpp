@@ -1,4 +1,5 @@
-// Any bytes as a model's output: the same result however they are cut, and arguments that are JSON objects.
+// Any bytes as a model's output, whole or cut off: the same result in whatever pieces they come, and calls
+// with a name and the beginning of an object.
 #include "engine/chat/output_parser.hpp"
 
 #include <boost/json.hpp>
@@ -50,19 +51,21 @@ std::shared_ptr<const engine::argument_types> types() {
 }
 
 /// The first byte: the format, whether there are no tools, an open reasoning, marks of reasoning and of
-/// answers; the second: the marks.
+/// answers, a text that ends the output; the second: the marks, whether the output was cut off, the pieces.
 engine::output_format format_of(std::uint8_t first, std::uint8_t second) {
   const auto calls = static_cast<engine::call_format>((first & 15U) % engine::call_formats);
   return {calls, (first & 64U) != 0, static_cast<engine::reasoning_style>(second >> 6U),
-          static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U))};
+          static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U)),
+          (first & 128U) != 0};
 }
 
 parted read(const std::uint8_t* head, std::string_view text, std::size_t stride) {
   engine::output_parser parser(format_of(head[0], head[1]),
-                               {(head[0] & 16U) == 0, (head[0] & 32U) != 0, types()});
+                               {(head[0] & 16U) == 0, (head[0] & 32U) != 0, types(), (head[1] & 16U) == 0,
+                                (head[1] & 128U) != 0, (head[1] & 64U) != 0});
   parted out;
   for (std::size_t at = 0; at < text.size(); at += stride) add(out, parser.push(text.substr(at, stride)));
-  add(out, parser.finish());
+  add(out, parser.finish((head[1] & 32U) != 0 ? engine::output_end::cut : engine::output_end::whole));
   return out;
 }
 
@@ -83,11 +86,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const parted whole = read(data, text, text.size() + 1);
   ORCD_ENSURE(read(data, text, 1 + data[1] % 64 % 9) == whole);
   for (const auto& [name, arguments] : whole.calls) {
-    boost::system::error_code ec;
-    boost::json::parse_options deep;
-    deep.max_depth = 200;
-    const auto value = boost::json::parse(arguments, ec, {}, deep);
-    ORCD_ENSURE(!ec && value.is_object());
+    const std::size_t first = arguments.find_first_not_of(" \n\t\r");
+    ORCD_ENSURE(!name.empty() && first != std::string::npos && arguments[first] == '{');
   }
   return 0;
 }

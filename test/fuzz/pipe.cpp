@@ -51,18 +51,22 @@ void each_line(std::string_view bytes, std::size_t piece, Field most, Take take)
   }
 }
 
-/// Answers with as many tokens as the plan allows, the last one an EOS where the request says so.
-bool respond(conversation& talk, const pipe_request& request, limit_style style) {
+/// Answers with as many tokens as the plan allows, the last one an EOS where the request says so. `over`: the
+/// talk has a turn that did not fit.
+bool respond(conversation& talk, bool& over, const pipe_request& request, limit_style style) {
   const std::size_t before = talk.size();
+  const bool ends_talk = style == limit_style::end_token;
   auto plan = talk.plan(request);
   if (!plan) {
     expect_line(plan.error());
     return false;
   }
-  expect(plan->fits == (request.keep.value_or(before) + request.tokens.count <= context));
+  const bool has_room = request.keep.value_or(before) + request.tokens.count <= context;
+  expect(plan->fits == (has_room && (request.keep || !over)));
+  over = !plan->fits && ends_talk;
   if (!plan->fits) {
     talk.cut(plan->keep);
-    expect(talk.size() == request.keep.value_or(before) && talk.size() <= before);
+    expect(talk.size() == request.keep.value_or(ends_talk ? 0 : before) && talk.size() <= before);
     return true;
   }
   expect(!plan->prompt.empty() && plan->prompt.size() + plan->tokens_max <= context);
@@ -84,7 +88,8 @@ bool respond(conversation& talk, const pipe_request& request, limit_style style)
 
 void as_requests(std::string_view bytes, std::size_t piece, pipe_protocol protocol, limit_style style) {
   request_reader reader(protocol, vocabulary, context);
-  conversation talk(context);
+  conversation talk(context, style);
+  bool over = false;
   each_line(
       bytes, piece, [&] { return reader.line_max(); },
       [&](std::string_view line) {
@@ -101,7 +106,7 @@ void as_requests(std::string_view bytes, std::size_t piece, pipe_protocol protoc
         expect(sampling.temperature >= 0.0F && sampling.temperature <= 1e6F);
         expect(sampling.top_p > 0.0F && sampling.top_p <= 1.0F);
         expect(sampling.repetition_penalty >= 1e-3F && sampling.repetition_penalty <= 1e3F);
-        return !(*request)->quit && respond(talk, **request, style);
+        return !(*request)->quit && respond(talk, over, **request, style);
       });
 }
 

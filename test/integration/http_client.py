@@ -44,12 +44,14 @@ class Event:
 class Connection:
     """One TCP connection to the worker."""
 
-    def __init__(self, port: int, timeout: float = READ_TIMEOUT, receive_buffer: int = 0):
+    def __init__(self, port: int, timeout: float = READ_TIMEOUT, receive_buffer: int = 0, source: str = ''):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
         self.timeout = timeout
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect(('127.0.0.1', port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b''

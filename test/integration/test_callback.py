@@ -2,6 +2,7 @@
 import json
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,14 +18,15 @@ class PoolManager:
     """Answers with the given statuses in turn (the last one for ever) and checks that the worker's URI
     can be reached while it does."""
 
-    def __init__(self, *statuses):
-        self.statuses, self.requests, self.reached = list(statuses), [], []
+    def __init__(self, *statuses, retry_after=None):
+        self.statuses, self.requests, self.reached, self.times = list(statuses), [], [], []
         manager = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers['content-length']))
                 manager.requests.append((self.path, dict(self.headers), body))
+                manager.times.append(time.monotonic())
                 try:
                     uri = json.loads(body)['uri']
                     manager.reached.append(urllib.request.urlopen(uri + '/health', timeout=PATIENCE).status)
@@ -33,6 +35,8 @@ class PoolManager:
                 status = manager.statuses.pop(0) if len(manager.statuses) > 1 else manager.statuses[0]
                 self.send_response(status)
                 self.send_header('Content-Length', '0')
+                if retry_after and status == 429:
+                    self.send_header('Retry-After', retry_after)
                 self.end_headers()
 
             def log_message(self, *_):
@@ -51,8 +55,8 @@ class PoolManager:
 def pool():
     managers = []
 
-    def start(*statuses):
-        managers.append(PoolManager(*statuses))
+    def start(*statuses, **more):
+        managers.append(PoolManager(*statuses, **more))
         return managers[-1]
     yield start
     for manager in managers:
@@ -95,6 +99,15 @@ def test_retry_after_500(pool, tiny_model):
         assert len(manager.requests) == 3
         assert len({r[2] for r in manager.requests}) == 1, 'the same message each time'
         assert worker.get('/ready').status == 200
+
+
+def test_retry_after_429(pool, tiny_model):
+    manager = pool(429, 200, retry_after='1')
+    with Worker('--model', tiny_model, '--callback-url', manager.url) as worker:
+        worker.wait_event('ready')
+        told = worker.events('callback_waits', level='warning')
+    assert len(manager.requests) == 2 and manager.times[1] - manager.times[0] >= 1.0
+    assert [event['wait_ms'] for event in told] == [1000] and '429' in told[0]['message']
 
 
 def failed_start(*options):

@@ -209,7 +209,6 @@ BAD = [
     ({'max_tokens': 5, 'max_completion_tokens': 6}, 'max_completion_tokens'),
     ({'n': 129}, 'n'),
     ({'top_logprobs': 2}, 'top_logprobs'),
-    ({'tools': [{'type': 'function', 'function': {'name': 'f'}}]}, 'tools'),
     ({'tools': [{'type': 'function'}]}, 'tools[0].function'),
     ({'tool_choice': 'required'}, 'tool_choice'),
     ({'response_format': {'type': 'xml'}}, 'response_format.type'),
@@ -271,16 +270,18 @@ def longest_silence(worker) -> float:
     return longest
 
 
-# A third of a second of work before it is refused.
-BOMB = {'type': 'json_schema', 'json_schema': {'name': 'x', 'schema': {
-    'type': 'object', 'properties': {'a': {'type': 'string', 'pattern': '^[ab]*a[ab]{18}$'}}}}}
+def schema_bomb(number: int) -> dict:
+    """A schema that is worked on for some fifty milliseconds before it is refused; each is another, since
+    what is asked for twice is compiled once."""
+    return {'type': 'json_schema', 'json_schema': {'name': 'x', 'schema': {
+        'type': 'object', 'properties': {f'a{number}': {'type': 'string', 'pattern': '^[ab]*a[ab]{18}$'}}}}}
 
 
 def test_schemas_are_compiled_beside_everything_else(worker):
     """Two dozen schema bombs at once are refused for what they are, while /health answers and whoever asks
     for no schema is served."""
     begin = time.monotonic()
-    bombs = [send(worker, response_format=BOMB) for _ in range(24)]
+    bombs = [send(worker, response_format=schema_bomb(i)) for i in range(24)]
     longest = 0.0
     for _ in range(20):
         asked = time.monotonic()
@@ -300,7 +301,7 @@ def test_schemas_are_compiled_beside_everything_else(worker):
 
 def test_a_worker_that_compiles_can_be_stopped(tiny_model, tmp_path):
     with start(tiny_model, tmp_path) as leaving:
-        bombs = [send(leaving, response_format=BOMB) for _ in range(12)]
+        bombs = [send(leaving, response_format=schema_bomb(i)) for i in range(12)]
         leaving.terminate()
         assert leaving.wait_exit(PATIENCE) == 0
         for bomb in bombs:

@@ -6,9 +6,10 @@ import time
 import pytest
 
 from pauses import pause
-from worker_process import PATIENCE, STRETCH, Worker, wait_until
+from worker_process import BACKEND, PATIENCE, STRETCH, Worker, wait_until
 
 LONG = dict(max_tokens=2000, ignore_eos=True)
+reads_the_file = pytest.mark.skipif(BACKEND != 'host', reason='a GPU has a copy of the file')
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def cut_and_grow(path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+@reads_the_file
 @pytest.mark.parametrize('damage', [truncate, overwrite, overwrite_and_set_back, cut_and_grow])
 def test_damage_ends_jobs_and_the_worker(served, damage):
     worker, path = served
@@ -63,6 +65,7 @@ def test_damage_ends_jobs_and_the_worker(served, damage):
     assert worker.events('error', level='critical')
 
 
+@reads_the_file
 @pytest.mark.parametrize('damage', [overwrite_and_set_back, truncate])
 def test_damage_between_jobs(served, damage):
     worker, path = served
@@ -77,6 +80,7 @@ def test_damage_between_jobs(served, damage):
     assert worker.wait_exit(PATIENCE) == 1
 
 
+@reads_the_file
 def test_an_idle_worker_notices(served):
     worker, path = served
     overwrite_and_set_back(path)

@@ -133,6 +133,20 @@ def test_any_decoder_can_be_told_to(tiny_model):
         assert short == pytest.approx([v / scale for v in whole[:8]], rel=1e-5)
 
 
+def test_a_chat_is_embedded_as_the_prompt_that_it_is(tiny_model, tmp_path):
+    template = tmp_path / 'template.jinja'
+    template.write_text('{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}'
+                        '{% if add_generation_prompt %}!{% endif %}')
+    with Worker('--model', tiny_model, '--pooling', 'mean', '--chat-template', str(template)) as worker:
+        worker.wait_event('ready')
+        talk = [{'role': 'user', 'content': 'hello'}]
+        for more, prompt in (({}, 'user: hello'), ({'add_generation_prompt': True}, 'user: hello!')):
+            chat = worker.call('POST', '/v1/embeddings', {'messages': talk, **more})
+            assert vectors(chat) == vectors(embed(worker, prompt))
+        assert problem(worker.call('POST', '/v1/embeddings', {'messages': talk, 'input': 'x'}))['param'] \
+            == 'messages'
+
+
 def test_without_pooling_every_token_has_its_state(models):
     with Worker('--model', models('bert', '--family', 'bert'), '--pooling', 'none') as worker:
         worker.wait_event('ready')
@@ -158,6 +172,51 @@ def test_a_ranking_is_sorted_and_bounded(ranker):
                                                           if r['index'] == 2)
 
 
+def test_embeddings_in_the_words_of_other_servers(bert):
+    expected = vectors(embed(bert, TEXTS))
+    llama = bert.call('POST', '/embedding', {'content': TEXTS})
+    assert json.loads(llama.body) == [{'index': i, 'embedding': [v]} for i, v in enumerate(expected)]
+    tei = bert.call('POST', '/embed', {'inputs': TEXTS, 'truncate': True})
+    assert json.loads(tei.body) == expected
+    pooled = json.loads(bert.call('POST', '/pooling', {'input': TEXTS, 'task': 'embed'}).body)
+    assert [entry['data'] for entry in pooled['data']] == expected and pooled['id'].startswith('pool-')
+    raw = json.loads(bert.call('POST', '/embed', {'inputs': 'a', 'normalize': False}).body)[0]
+    length = math.sqrt(sum(v * v for v in raw))
+    assert [v / length for v in raw] == pytest.approx(vectors(embed(bert, 'a'))[0], rel=1e-5)
+
+
+def test_long_inputs_are_cut_within_their_special_tokens(bert):
+    asked = {'content': TEXTS[2], 'add_special': True}
+    ids = json.loads(bert.call('POST', '/tokenize', asked).body)['tokens']
+    first, last = ids[:4] + ids[-1:], ids[:1] + ids[-5:]
+    assert vectors(embed(bert, TEXTS[2], truncate_prompt_tokens=5)) == vectors(embed(bert, first))
+    cut = embed(bert, TEXTS[2], truncate_prompt_tokens=6, truncation_side='left')
+    assert vectors(cut) == vectors(embed(bert, last))
+    whole = json.loads(embed(bert, 'a ' * 300, truncate='END').body)['usage']['prompt_tokens']
+    assert whole == json.loads(bert.get('/v1/models').body)['data'][0]['max_model_len']
+
+
+def test_a_ranking_in_the_words_of_other_servers(ranker):
+    asked = {'query': 'hello world', 'documents': TEXTS}
+    results = json.loads(ranker.call('POST', '/v1/rerank', asked).body)['results']
+    for path in ('/v2/rerank', '/reranking', '/v1/reranking'):
+        assert json.loads(ranker.call('POST', path, {**asked, 'top_n': 0}).body)['results'] == results
+    tei = ranker.call('POST', '/rerank', {'query': 'hello world', 'texts': TEXTS, 'return_text': True})
+    assert json.loads(tei.body) == [{'index': r['index'], 'score': r['relevance_score'],
+                                     'text': TEXTS[r['index']]} for r in results]
+    by_index = [r['relevance_score'] for r in sorted(results, key=lambda r: r['index'])]
+    for path in ('/score', '/v1/score'):
+        for first in ('hello world', ['hello world'] * len(TEXTS)):
+            scores = json.loads(ranker.call('POST', path, {'text_1': first, 'text_2': TEXTS}).body)
+            assert [entry['score'] for entry in scores['data']] == by_index
+    long = {'query': 'a', 'documents': ['a ' * 300]}
+    assert problem(ranker.call('POST', '/v1/rerank', long))['code'] == 'context_length_exceeded'
+    for cut in ({'truncate': True}, {'max_tokens_per_doc': 100}, {'truncate_prompt_tokens': 100}):
+        assert len(json.loads(ranker.call('POST', '/v1/rerank', {**long, **cut}).body)['results']) == 1
+    refused = ranker.call('POST', '/v1/rerank', {**long, 'query': 'a ' * 50, 'truncate_prompt_tokens': 20})
+    assert 'leaves no room' in problem(refused)['message']
+
+
 def test_a_ranking_decoder_uses_its_template(models):
     with Worker('--model', models('yes-no', '--family', 'qwen3', '--pooling', '4')) as worker:
         worker.wait_event('ready')
@@ -169,7 +228,7 @@ def test_a_ranking_decoder_uses_its_template(models):
 
 @pytest.mark.parametrize('body, param', [
     ({}, 'input'), ({'input': ''}, 'input'), ({'input': []}, 'input'), ({'input': [[]]}, 'input'),
-    ({'input': 5}, 'input'), ({'input': {}}, 'input'), ({'input': [1, 'a']}, 'input'),
+    ({'input': 5}, 'input'), ({'input': {}}, 'input.prompt_string'), ({'input': [1, 'a']}, 'input'),
     ({'input': [10 ** 9]}, 'input'), ({'input': [-1]}, 'input'),
     ({'input': 'a', 'dimensions': 0}, 'dimensions'), ({'input': 'a', 'dimensions': 32}, 'dimensions'),
     ({'input': 'a', 'encoding_format': 'f32'}, 'encoding_format'),
@@ -183,7 +242,7 @@ def test_bad_embedding_requests_are_refused_by_name(bert, body, param):
 @pytest.mark.parametrize('body, param', [
     ({'documents': ['a']}, 'query'), ({'query': 'a'}, 'documents'),
     ({'query': 'a', 'documents': []}, 'documents'), ({'query': 'a', 'documents': [None]}, 'documents'),
-    ({'query': 'a', 'documents': ['a'], 'top_n': 0}, 'top_n'),
+    ({'query': 'a', 'documents': ['a'], 'top_n': -1}, 'top_n'),
     ({'query': 'a', 'documents': ['a'] * 2049}, 'documents'),
     ({'query': 'q ' * 16_000, 'documents': ['a'] * 200}, 'documents'),
     ({'query': 'a', 'documents': ['a'], 'rank_fields': ['x']}, 'rank_fields')])
@@ -199,6 +258,28 @@ def test_what_is_too_long_is_not_truncated(bert, ranker):
     assert why['code'] == 'context_length_exceeded' and 'documents[2]' in why['message']
 
 
+def test_a_model_that_embeds_compares_texts(bert, bert_of_many):
+    texts = ['hello world', *TEXTS]
+    vectors = [entry['embedding'] for entry in json.loads(embed(bert, texts).body)['data']]
+    cosines = [sum(a * b for a, b in zip(vectors[0], vector)) for vector in vectors[1:]]
+    told = json.loads(bert.call('POST', '/v1/score', {'text_1': texts[0], 'text_2': TEXTS}).body)
+    assert [entry['score'] for entry in told['data']] == pytest.approx(cosines, abs=1e-5)
+    one = json.loads(embed(bert, texts).body)['usage']
+    assert told['usage'] == one, 'the query counts once'
+    pairs = bert.call('POST', '/score', {'text_1': [texts[0]] * len(TEXTS), 'text_2': TEXTS})
+    assert [entry['score'] for entry in json.loads(pairs.body)['data']] == [e['score'] for e in told['data']]
+    for path in ('/v1/rerank', '/v2/rerank'):
+        ranked = json.loads(bert.call('POST', path, {'query': texts[0], 'documents': TEXTS}).body)['results']
+        assert [(r['index'], r['relevance_score']) for r in ranked] == sorted(
+            ((e['index'], e['score']) for e in told['data']), key=lambda pair: -pair[1])
+    long = {'query': 'a', 'documents': ['a ' * 300]}
+    assert problem(bert.call('POST', '/v1/rerank', long))['code'] == 'context_length_exceeded'
+    for cut in ({'truncate': True}, {'max_tokens_per_doc': 100}, {'truncate_prompt_tokens': 100}):
+        assert bert.call('POST', '/v1/rerank', {**long, **cut}).status == 200
+    refused = bert_of_many.call('POST', '/v1/score', {'text_1': 'a', 'text_2': 'b'})
+    assert '/v1/embeddings' in problem(refused)['message']
+
+
 def test_each_model_does_what_it_is_served_for(bert, ranker, tiny):
     chat = {'messages': [{'role': 'user', 'content': 'x'}]}
     for worker in (bert, ranker):
@@ -206,8 +287,6 @@ def test_each_model_does_what_it_is_served_for(bert, ranker, tiny):
         assert problem(worker.call('POST', '/v1/completions', {'prompt': 'x'}))['param'] == 'model'
         assert problem(worker.call('POST', '/execute', {'job_id': 'j', 'prompt': 'x', 'max_tokens': 1}))
     assert '/v1/rerank' in problem(embed(ranker, 'x'))['message']
-    asked = {'query': 'a', 'documents': ['b']}
-    assert '/v1/embeddings' in problem(bert.call('POST', '/v1/rerank', asked))['message']
     for path in ('/v1/embeddings', '/v1/rerank'):
         assert '--pooling' in problem(tiny.call('POST', path, {'input': 'x'}))['message']
     assert problem(embed(bert, 'x', model='other'), 404)['param'] == 'model'

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from http_client import Connection, Stream, check_stream, text_of
-from worker_process import PATIENCE, SANITIZED, STRETCH, Worker, request_body, wait_until
+from worker_process import BACKEND, PATIENCE, SANITIZED, STRETCH, Worker, request_body, wait_until
 
 
 def test_order_and_fields(tiny):
@@ -189,7 +189,8 @@ def test_health_fields(tiny):
     assert answer.status == 200
     body = answer.json()
     assert body['status'] == 'healthy' and body['state'] == 'ready' and body['model'] == 'tiny'
-    assert body['backend'] == 'host' and body['resident'] is False and body['vram_bytes'] == 0
+    on_gpu = BACKEND == 'cuda'
+    assert body['backend'] == BACKEND and body['resident'] is on_gpu and (body['vram_bytes'] > 0) is on_gpu
     assert body['uptime_seconds'] >= 0 and body['quant_kind']
     assert body['last_step_age_ms'] is None or body['last_step_age_ms'] >= 0
 

@@ -8,7 +8,7 @@ import time
 
 from http_client import Stream, check_stream, text_of
 from pauses import pause
-from worker_process import PATIENCE, SANITIZER, Worker, wait_until
+from worker_process import BACKEND, PATIENCE, SANITIZER, Worker, wait_until
 
 SEED = int(os.environ.get('ORCD_SEED', '20251003'))
 JOBS = 200
@@ -80,11 +80,12 @@ class Mix:
 # A job takes about as long as the longest pause, so that every fate meets jobs in every phase.
 SHAPES = {'': '--layers 4 --embedding 256 --heads 8 --kv-heads 4 --ffn 512',
           'address': '--layers 2 --embedding 128 --heads 8 --kv-heads 4 --ffn 256',
-          'thread': '--layers 1 --embedding 64 --heads 4 --kv-heads 2 --ffn 64'}
+          'thread': '--layers 1 --embedding 64 --heads 4 --kv-heads 2 --ffn 64',
+          'cuda': '--layers 64 --embedding 128 --heads 2 --kv-heads 1 --ffn 256'}
 
 
 def test_two_hundred_interleavings(models):
-    model = models('middle', *SHAPES[SANITIZER].split(), '--context', '1024')
+    model = models('middle', *SHAPES['cuda' if BACKEND == 'cuda' else SANITIZER].split(), '--context', '1024')
     with Worker('--model', model, '--slots', '3', '--max-queue', '16') as worker:
         expected = [text_of(worker.execute(**bodies(n))) for n in range(10)]
         before = worker.descriptors()

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from worker_process import PATIENCE, Worker, wait_until
+from worker_process import BACKEND, PATIENCE, Worker, wait_until
 
 PROMTOOL = os.environ.get('ORCD_PROMTOOL') or shutil.which('promtool')
 SAMPLE = re.compile(r'[a-zA-Z_:][\w:]*(\{(\w+="(\\.|[^"\\])*",?)*\})? (-?[\d.eE+-]+|NaN|\+Inf)')
@@ -120,7 +120,11 @@ def test_what_the_start_took(worker):
     ready, loaded = worker.wait_event('ready'), worker.wait_event('model_load_complete')
     assert abs(worker.metric('worker_startup_seconds') * 1000 - ready['start_ms']) < 50
     assert 0 < worker.metric('worker_model_load_seconds') <= worker.metric('worker_startup_seconds')
-    assert worker.metric('worker_model_load_bytes') == loaded['weights_bytes']
+    tensors, planned = worker.metric('worker_model_load_bytes'), loaded['weights_bytes']
+    if BACKEND == 'host':
+        assert tensors == planned
+    else:  # there is room between tensors, too
+        assert 0.9 * planned < tensors <= planned
 
 
 def test_no_text_of_a_client_in_labels(worker):

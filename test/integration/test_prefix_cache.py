@@ -101,7 +101,7 @@ def test_a_pool_below_a_context_is_refused(tiny_model):
     with Worker('--model', tiny_model, '--kv-tokens', '700') as worker:
         error = worker.wait_event('error')
         assert 'the KV cache has 768 positions' in error['message']
-        assert worker.wait_exit(30) == 1
+        assert worker.wait_exit(30) == 2
 
 
 @pytest.mark.skipif(SANITIZED, reason='a figure of the release build')

@@ -2,7 +2,6 @@
 make room, places in the queue are given back when the work is done, and a client that only sends no more
 is served."""
 import json
-import socket
 import time
 
 import pytest
@@ -82,9 +81,7 @@ def test_connections_of_one_address(tiny_model):
         refused = worker.get('/v1/models')
         assert refused.status == 503 and 'from this address' in refused.error['message']
         assert ask(worker, '/live') == 200, 'but a probe is answered'
-        other = Connection.__new__(Connection)
-        other.socket = socket.create_connection(('127.0.0.1', worker.port), PATIENCE, ('127.0.0.9', 0))
-        other.timeout, other.buffer = PATIENCE, b''
+        other = Connection(worker.port, PATIENCE, source='127.0.0.9')
         other.request('GET', '/v1/models')
         assert other.read_response().status == 200
         other.close()

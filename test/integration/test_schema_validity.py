@@ -46,7 +46,7 @@ class Maker:
         for word in self.some(NUMBERS):
             out[word] = self.rng.choice([-3, 0, 1, 5, 0.5, 10])
         if self.rng.random() < 0.3:
-            out['multipleOf'] = self.rng.choice([1, 2, 3, 5])
+            out['multipleOf'] = self.rng.choice([1, 2, 3, 5, 0.5, 0.75])
 
     def text(self, out, _):
         for word in self.some(['minLength', 'maxLength', 'pattern']):
@@ -55,7 +55,9 @@ class Maker:
     def items(self, out, depth):
         made = {'items': lambda: self.part(depth), 'prefixItems': lambda: [self.part(depth)],
                 'minItems': lambda: self.rng.randint(0, 2), 'maxItems': lambda: self.rng.randint(0, 3),
-                'uniqueItems': lambda: True}
+                'uniqueItems': lambda: True, 'unevaluatedItems': lambda: False,
+                'contains': lambda: self.part(depth),
+                'minContains': lambda: self.rng.randint(0, 2), 'maxContains': lambda: self.rng.randint(0, 2)}
         for word in self.some(list(made), 3):
             out[word] = made[word]()
 
@@ -65,7 +67,10 @@ class Maker:
                 'patternProperties': lambda: {self.rng.choice(PATTERNS): self.part(depth)},
                 'dependentRequired': lambda: {self.rng.choice(NAMES): self.some(NAMES)},
                 'dependentSchemas': lambda: {self.rng.choice(NAMES): self.part(depth)},
-                'maxProperties': lambda: self.rng.randint(0, 3)}
+                'maxProperties': lambda: self.rng.randint(0, 3),
+                'minProperties': lambda: self.rng.randint(0, 3),
+                'unevaluatedProperties': lambda: self.rng.choice([False, {'type': 'integer'}]),
+                'example': lambda: 1}
         for word in ['properties', *self.some(list(made))]:
             out[word] = made[word]()
 

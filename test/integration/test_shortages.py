@@ -8,7 +8,7 @@ import pytest
 
 from failing_worker import BODY, ask, judge, run_once, text_of, wait_for
 from ports import free_port
-from worker_process import BINARY, PATIENCE, SANITIZED, Worker, cannot_be_mapped, wait_until
+from worker_process import BACKEND, BINARY, PATIENCE, SANITIZED, Worker, cannot_be_mapped, wait_until
 
 MIB = 1 << 20
 BODY_TO_COME = (b'POST /cancel HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
@@ -38,15 +38,16 @@ def test_soft_limit_of_descriptors_is_raised(tiny_model):
 
 
 def test_connections_are_limited_to_what_fits(tiny_model):
-    with Worker('--model', tiny_model, prefix=limited('nofile', 100)) as worker:
+    most = 100 if BACKEND == 'host' else 170  # room for 96 of a GPU's driver is kept until it is up
+    with Worker('--model', tiny_model, prefix=limited('nofile', most)) as worker:
         worker.wait_event('ready')
         said = worker.events('connections_limited', level='warning')[-1]
-        assert said['max_connections'] == 1024 and 16 <= said['connections'] < 68
+        assert said['max_connections'] == 1024 and 16 <= said['connections'] < most - 32
         crowd = [worker.connect() for _ in range(150)]
         for connection in crowd:
             connection.send(BODY_TO_COME)
         wait_until(lambda: refused(worker), PATIENCE, 'the rest is refused')
-        assert worker.descriptors() < 100
+        assert worker.descriptors() < most
         assert worker.get('/health').status == 200, 'a probe is answered all the same'
         for connection in crowd:
             connection.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from held_file import ENVIRONMENT, HeldFile, holds_files
 from pauses import pause
 from ports import free_port
 from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until, waits_in
@@ -65,12 +66,13 @@ def test_load_that_is_stuck(slow_model, silent_systemd):
         assert ends_within(worker, FIRST_WHILE_LOADING) == 0
 
 
+@holds_files
 @pytest.mark.parametrize('option', ['--config', '--api-key-file', '--chat-template'])
 def test_start_up_that_is_stuck(tiny_model, tmp_path, option):
-    """Opening a pipe waits for its writer, like a file of a host that is gone."""
-    pipe = tmp_path / 'pipe'
-    os.mkfifo(pipe)
-    with Worker('--model', tiny_model, option, pipe) as worker:
+    path = tmp_path / 'file'
+    path.write_text('')
+    HeldFile(path)
+    with Worker('--model', tiny_model, option, path, environment=ENVIRONMENT) as worker:
         wait_until(lambda: guard_is_there(worker.pid) and waits_in(worker.pid, 'openat'), PATIENCE,
                    'it is stuck')
         send(worker)
@@ -162,9 +164,9 @@ def test_sighup_reads_keys_and_log_level(tiny_model, tmp_path):
         assert (asks(worker, 'first-key'), asks(worker, 'second-key')) == (401, 200)
         assert not any('second-key' in line for line in worker.lines), 'no key in a log'
 
+        def failures():
+            return len(worker.events('reload_failed', level='error'))
         for path, text in ((keys, 'broken key \x01\n'), (keys, ''), (config, 'no-such-option = 1\n')):
-            def failures():
-                return len(worker.events('reload_failed', level='error'))
             before = failures()
             good = path.read_text()
             path.write_text(text)
@@ -172,8 +174,37 @@ def test_sighup_reads_keys_and_log_level(tiny_model, tmp_path):
             wait_until(lambda: failures() > before, PATIENCE, 'it says so')
             assert (asks(worker, 'first-key'), asks(worker, 'second-key')) == (401, 200)
             path.write_text(good)
+        for path in (keys, config):
+            before, good = failures(), path.read_text()
+            path.unlink()
+            os.mkfifo(path)
+            worker.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: failures() > before, PATIENCE, 'it says so')
+            failure = worker.events('reload_failed', level='error')[-1]['message']
+            assert f"'{path}': is a pipe; it must be a plain file" in failure
+            path.unlink()
+            path.write_text(good)
         worker.terminate()
         assert worker.wait_exit(10) == 0
+
+
+@holds_files
+def test_a_file_that_was_slow_replaces_nothing_that_was_read_after_it(tiny_model, tmp_path):
+    keys = tmp_path / 'keys'
+    keys.write_text('first-key\n')
+    with Worker('--model', tiny_model, '--api-key-file', keys, environment=ENVIRONMENT) as worker:
+        worker.wait_event('ready')
+        slow = HeldFile(keys)
+        worker.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: waits_in(worker.pid, 'openat'), PATIENCE, 'it waits for the file')
+        slow.let_next_pass()
+        keys.rename(tmp_path / 'first')
+        keys.write_text('second-key\n')
+        worker.process.send_signal(signal.SIGHUP)
+        worker.wait_event('reloaded')
+        slow.let_go()
+        pause(0.3, 'what was read first would have been taken')
+        assert (asks(worker, 'first-key'), asks(worker, 'second-key')) == (401, 200)
 
 
 def test_sighup_takes_the_log_level_back(tiny_model, tmp_path):

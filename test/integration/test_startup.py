@@ -5,11 +5,13 @@ import os
 import re
 import socket
 import struct
+import subprocess
 
 import pytest
 
 import gguf_edit
-from worker_process import BINARY, CUDA, PATIENCE, Worker, run_to_exit, wait_until
+from ports import free_port
+from worker_process import BINARY, BUILD, CUDA, PATIENCE, Worker, run_to_exit, wait_until
 
 FAILURE, USAGE = 1, 2
 
@@ -183,20 +185,65 @@ def test_port_is_checked_before_the_model_is_loaded(tmp_path):
     assert only_error(worker)['code'] in ('WORKER_START_FAILED', 'MODEL_LOAD_FAILED')
 
 
+@pytest.mark.parametrize('option, code', [('--config', USAGE), ('--api-key-file', FAILURE),
+                                          ('--chat-template', FAILURE), ('--tokenizer', FAILURE),
+                                          ('--model', FAILURE), ('--lora', FAILURE)])
+def test_a_pipe_in_the_place_of_a_file_holds_nobody(tiny_model, tmp_path, option, code):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    model = () if option == '--model' else ('--model', tiny_model)
+    exit_code, worker = run_to_exit(*model, option, f'a={pipe}' if option == '--lora' else pipe)
+    told = '\n'.join(worker.lines)
+    assert exit_code == code and str(pipe) in told and 'is a pipe; it must be a plain file' in told, told
+
+
+CONTROL = re.compile('[\x00-\x09\x0b-\x1f\x7f-\x9f]')
+RED = '\x1b[31mred\x9b'  # what clears, colours and writes titles begins so
+
+
+def test_no_text_of_others_commands_the_terminal(tiny_model, tmp_path):
+    config, named = tmp_path / 'config', tmp_path / RED
+    for text in (f'{RED} = 1', f'slots = {RED}', RED):
+        config.write_text(text + '\n')
+        exit_code, worker = run_to_exit('--model', tiny_model, '--config', config)
+        told = '\n'.join(worker.lines)
+        assert exit_code == USAGE and '\\x1b[31mred' in told and not CONTROL.search(told), told
+    text, log = '\\x1b[31mred', '\\u001b[31mred\\u009b'
+    for code, escaped, options in ((USAGE, text, ('--model', tiny_model, f'--{RED}')),
+                                   (USAGE, text, ('--model', tiny_model, '--slots', RED)),
+                                   (USAGE, text, ('--model', tiny_model, '--config', named)),
+                                   (FAILURE, log, ('--model', named)),
+                                   (FAILURE, log, ('--model', tiny_model, '--api-key-file', named))):
+        exit_code, worker = run_to_exit(*options)
+        told = '\n'.join(worker.lines)
+        assert exit_code == code and escaped in told and not CONTROL.search(told), told
+
+
+@pytest.mark.parametrize('words', [
+    ('worker-orcd-holder', f'--{RED}'), ('worker-orcd-inspect', 'info', RED), ('worker-orcd-inspect', RED),
+    ('worker-orcd-pod', 'validate', RED), ('trillim-quantize', RED, '--out', 'x.gguf'),
+    ('inference', f'--{RED}')])
+def test_nor_does_another_program_pass_it_on(words, tmp_path):
+    done = subprocess.run([BUILD / words[0], *words[1:]], cwd=tmp_path, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    told = done.stderr.decode('utf-8')
+    assert done.returncode in (1, 2) and '\\x1b[31mred' in told and not CONTROL.search(told), told
+
+
 @pytest.mark.skipif(CUDA, reason='this build has the CUDA backend; gpu/test_cuda.py covers its refusals')
 def test_cuda_backend_is_refused_where_there_is_none(tiny_model):
     exit_code, worker = run_to_exit('--model', tiny_model, '--backend', 'cuda', backend=False)
     message = only_error(worker)['message']
-    assert exit_code == FAILURE and 'cuda' in message.lower() and 'host' in message, message
+    assert exit_code == USAGE and 'cuda' in message.lower() and 'host' in message, message
     exit_code, worker = run_to_exit('--model', tiny_model, backend=False)
-    assert exit_code == FAILURE, 'nothing falls back to the host backend'
+    assert exit_code == USAGE, 'nothing falls back to the host backend'
 
 
 def test_kv_cache_limit(tiny_model):
     exit_code, worker = run_to_exit('--model', tiny_model, '--context', '1024', '--slots', '64',
                                     '--kv-cache-size-mb', '1')
     error = only_error(worker)
-    assert exit_code == FAILURE and error['code'] in ('INSUFFICIENT_VRAM', 'WORKER_START_FAILED')
+    assert exit_code == USAGE and error['code'] in ('INSUFFICIENT_VRAM', 'WORKER_START_FAILED')
 
 
 BAD_OPTIONS = [
@@ -239,6 +286,32 @@ def test_bad_option(tiny_model, options, name, words):
     assert len(told) == 1, told
     for word in (name, *words):
         assert word in told[0], f'{word!r} is not in {told[0]!r}'
+
+
+# No start with the same options could succeed, so that a service manager that sees 2 does not try for ever.
+NOT_TOGETHER = [
+    (['--kv-tokens', '100', '--context', '1024'], 'a slot\'s context is 1024'),
+    (['--context', '1024', '--slots', '64', '--kv-cache-size-mb', '1'], 'the KV cache '),
+    (['--tokenizer-pre', 'qwen2', '--tokenizer', '{folder}/tokenizer.json'], '--tokenizer-pre is for'),
+    (['--yarn-beta-fast', '1', '--yarn-beta-slow', '2'], '--yarn-beta-fast must be above'),
+    (['--allow-lora-load', '{folder}', '--pooling', 'mean'], 'a model that generates text'),
+    (['--allow-lora-load', '{folder}', '--failover-dir', '{folder}'], 'cannot be beside --failover-dir'),
+    (['--max-loras', '2'], '--allow-lora-load'),
+    (['--max-lora-rank', '8'], '--allow-lora-load'),
+    (['--system-port', '9191', '--port', '9191', '--failover-dir', '{folder}'], 'must differ'),
+    (['--failover-dir', '{folder}', '--port', '0'], 'must not be 0'),
+    (['--engine-id', '1'], 'needs --failover-dir'),
+]
+
+
+@pytest.mark.parametrize('options, words', NOT_TOGETHER, ids=[' '.join(o[0]) for o in NOT_TOGETHER])
+def test_options_that_do_not_go_together(tiny_model, tmp_path, options, words):
+    (tmp_path / 'tokenizer.json').write_text('{}')
+    given = [word.format(folder=tmp_path) for word in options]
+    port = '' if '--port' in given else str(free_port()) if '--failover-dir' in given else '0'
+    exit_code, worker = run_to_exit('--model', tiny_model, *given, port=port)
+    assert exit_code == USAGE, worker.lines
+    assert sum(words in line for line in worker.lines) == 1, worker.lines
 
 
 def test_model_is_required():

@@ -63,7 +63,7 @@ bool engine::take_over() {
 
 void engine::inherit(std::vector<net::held_socket> sockets) {
   net::held_config config;
-  config.maker = "kills";
+  config.identity = {{net::number_of("kills")}, {1, 0, 0}};
   config.replays = 1'000'000;
   auto made = net::takeover::make(start_.journal, std::move(config));
   if (!made) {

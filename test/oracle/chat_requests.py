@@ -15,11 +15,16 @@ import chat_templates
 
 # Templates that want ids of nine letters or digits, and those that take no text for arguments.
 SHORT_IDS = ('Mistral-Small-3.2-24B-Instruct-2506', 'mistralai-Mistral-Nemo-Instruct-2407', 'vllm-mistral3')
-NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.5', 'GLM-4.6', 'GLM-4.7-Flash', 'Qwen3-Coder', 'own-olmo3')
+NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.5', 'GLM-4.6', 'GLM-4.7-Flash', 'Qwen3-Coder',
+           'allenai-Olmo-3-7B-Instruct', 'allenai-Olmo-Hybrid-Think-SFT-7B')
 # Those in which a call is a message of its own.
-PARTED = ('own-glm4-0414',)
+PARTED = ('zai-org-GLM-4-9B-0414',)
+# Those that show one call of a message at most, and those that show reasoning only as a part of the content.
+ONE_CALL = ('meta-llama-Llama-3.1-8B-Instruct', 'meta-llama-Llama-3.2-3B-Instruct', 'openai-gpt-oss-120b')
+THINKING_PARTS = ('mistralai-Ministral-3-14B-Reasoning-2512',)
 TOOLS = [chat_scenarios.NOW]
 CUT = '{"zone": "Zü'
+CUT_OBJECT = {'zone': 'Zü'}  # what has come of it
 
 
 def called(arguments, ident='call_1', **content):
@@ -101,7 +106,36 @@ def short(ident):
     return ident if fits else hashlib.sha256(ident.encode()).hexdigest()[:9]
 
 
-def parted(messages):
+def sent_texts(messages):
+    """The arguments of each call as text, where the client sent an object's: they stay as they were."""
+    for message in messages:
+        old = message.get('function_call')
+        for function in [call['function'] for call in message.get('tool_calls', [])] + ([old] if old else []):
+            yield function['arguments'] if function.get('arguments') == SENT else None
+
+
+def one_call_each(messages):
+    """Each call in a message, with its results behind it."""
+    out = []
+    for message in messages:
+        calls = message.get('tool_calls', [])
+        for call in calls:
+            own = {**message, 'tool_calls': [call]} if call is calls[0] else {
+                'role': 'assistant', 'content': '', 'tool_calls': [call]}
+            out += [own, *(m for m in messages if m.get('tool_call_id') == call['id'])]
+        if not calls and message['role'] != 'tool':
+            out.append(message)
+    return out + [m for m in messages if m['role'] == 'tool' and m not in out]
+
+
+def with_thoughts_in_parts(messages):
+    for message in messages:
+        if message.get('reasoning_content'):
+            text = [{'type': 'text', 'text': message['content']}] if message['content'] else []
+            message['content'] = [{'type': 'thinking', 'thinking': message['reasoning_content']}, *text]
+
+
+def parted(messages, texts):
     """Each call as a message with the name in `metadata`, results as observations."""
     out = []
     for message in messages:
@@ -111,16 +145,22 @@ def parted(messages):
         if calls is None or message['content']:
             out.append(message)
         for call in calls or []:
-            arguments = call['function']['arguments']
-            if not isinstance(arguments, str):
-                arguments = json.dumps(arguments, separators=(',', ':'), ensure_ascii=False)
+            text, arguments = next(texts, None), call['function']['arguments']
+            if text is not None:
+                arguments = text
+            elif not isinstance(arguments, str):
+                arguments = json.dumps(arguments, ensure_ascii=False)
             out.append({'role': 'assistant', 'metadata': call['function']['name'], 'content': arguments})
     return out
 
 
-def taken(messages, template):
-    """The messages in the form that a template takes."""
+def taken(sent, messages, template):
+    """What a client sent and means, in the form that a template takes."""
     out = copy.deepcopy(messages)
+    if template in ONE_CALL:
+        out = one_call_each(out)
+    if template in THINKING_PARTS:
+        with_thoughts_in_parts(out)
     for message in out:
         if 'tool_call_id' in message and template in SHORT_IDS:
             message['tool_call_id'] = short(message['tool_call_id'])
@@ -128,9 +168,20 @@ def taken(messages, template):
             if template in SHORT_IDS:
                 call['id'] = short(call['id'])
             function = call['function']
+            if function['arguments'] == CUT and template not in PARTED:
+                function['arguments'] = CUT_OBJECT
             if template in NO_TEXT and not isinstance(function['arguments'], dict):
                 function['arguments'] = {'arguments': function['arguments']}
-    return parted(out) if template in PARTED else out
+    return parted(out, sent_texts(sent)) if template in PARTED else out
+
+
+def rendered(template, kind, sent, means, name):
+    out = chat_templates.rendered(
+        template, {**chat_scenarios.DEFAULTS, 'messages': taken(sent, means, name), 'tools': TOOLS})
+    # Where the object is written as JSON, it is in the spelling of what was sent.
+    if kind == 'call, arguments cut' and 'text' in out:
+        out['text'] = out['text'].replace(json.dumps(CUT_OBJECT, ensure_ascii=False), CUT)
+    return out
 
 
 def main():
@@ -139,10 +190,8 @@ def main():
     for path in sorted((data / 'templates').glob('*.jinja')):
         with path.open(encoding='utf-8', newline='') as file:
             template = file.read()
-        expected[path.stem] = {
-            kind: chat_templates.rendered(
-                template, {**chat_scenarios.DEFAULTS, 'messages': taken(means, path.stem), 'tools': TOOLS})
-            for kind, (_, means) in KINDS.items()}
+        expected[path.stem] = {kind: rendered(template, kind, sent, means, path.stem)
+                               for kind, (sent, means) in KINDS.items()}
     chat_templates.write(data / 'requests.json', {
         'kinds': {kind: sent for kind, (sent, _) in KINDS.items()}, 'tools': TOOLS, 'expected': expected})
 

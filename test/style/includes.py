@@ -34,7 +34,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/llama': ('net/openai',),
     'net/responses': ('net/openai',),
     'net/pooled': ('net/openai',),
-    'net/server': ('net/failover', 'net/execute', 'net/anthropic', 'net/llama', 'net/pooled',
+    'net/ollama': ('net/pooled',),
+    'net/server': ('net/failover', 'net/execute', 'net/anthropic', 'net/llama', 'net/ollama',
                    'net/responses'),
 
     'gpu': (),
@@ -78,20 +79,30 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
 
     # Which build a program is of.
     'app/version': (),
+    # How all programs write about texts of others.
+    'app/console': (),
     # What the process has to do with a service manager.
-    'app/service': (),
+    'app/service': ('app/console',),
     # What engines of one device tell each other about their weights.
     'app/weights': (),
-    'app': ('app/version', 'app/service', 'app/weights'),
-    'app/lora': ('app',),
-    'app/inspect': ('app/version',),
-    'app/pod': ('app/version',),
+    # What every process does with signals, memory and descriptors, its log, and the codes that it ends with.
+    'app/process': ('app/console',),
+    # What an operator can set: its rows, how it is read and checked.
+    'app/options': ('app/process', 'app/version'),
+    # What decides an engine's answers.
+    'app/identity': ('app/options',),
+    # Opens and checks a model.
+    'app/model': ('app/options',),
+    # The serving process, where all parts meet.
+    'app/worker': ('app/identity', 'app/model', 'app/service', 'app/weights'),
+    'app/inspect': ('app/version', 'app/console'),
+    'app/pod': ('app/version', 'app/console'),
     # Model files of trainers into model files of this engine.
-    'app/quantize': ('app/version',),
-    'app/holder': ('app',),
+    'app/quantize': ('app/version', 'app/console'),
+    'app/holder': ('app/options', 'app/service'),
     # The token pipe of the Trillim SDK.
-    'app/pipe': ('app',),
-    'app/main': ('app', 'app/inspect', 'app/holder', 'app/pipe', 'app/pod', 'app/quantize'),
+    'app/pipe': ('app/model',),
+    'app/main': ('app/worker', 'app/inspect', 'app/holder', 'app/pipe', 'app/pod', 'app/quantize'),
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

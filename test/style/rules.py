@@ -1,8 +1,8 @@
 """The rules of check_style.py: each takes a path relative to the project and the file's text and
 yields (line, message). A rule decides by itself which files it is about."""
 import re
-from pathlib import PurePosixPath
-from typing import Callable, Iterator, List, Tuple
+from pathlib import Path, PurePosixPath
+from typing import Callable, Iterator, List, Set, Tuple
 
 import cpp_text
 
@@ -131,7 +131,7 @@ CITATION = re.compile('|'.join((
 
 
 def no_dead_citations(path: PurePosixPath, text: str) -> Iterator[Finding]:
-    """A comment says the reason itself, or names a requirement (M0-W-1310, WORK-3040) that docs/ resolves."""
+    """A comment says the reason itself, or names a requirement (M0-W-1310, WORK-3040)."""
     if not is_source(path):
         return
     comments = cpp_text.comments_only(text) if path.suffix in CPP else text
@@ -139,6 +139,41 @@ def no_dead_citations(path: PurePosixPath, text: str) -> Iterator[Finding]:
         words = ' '.join(re.sub(r'//[/!]?<?|[*#]', ' ', match.group()).split())
         yield cpp_text.line_of(comments, match.start()), (
             f'cites "{words}", which readers do not have: say the reason, or a requirement id')
+
+
+# An id, and what follows it without its letters: `M0-W-1300, 1302` and `WORK-3080..3082`.
+REQUIREMENT = re.compile(r'\b(M0-W-|WORK-)(\d{4}(?:(?:, |\.\.)\d{4}\b)*)')
+
+
+def requirements_in(text: str) -> Iterator[Tuple[int, str]]:
+    """Where a requirement is named, and its whole id; of a range both ends."""
+    for match in REQUIREMENT.finditer(text):
+        for number in re.findall(r'\d{4}', match[2]):
+            yield match.start(), match[1] + number
+
+
+def explained_requirements(text: str) -> Set[str]:
+    """The ids of the first cells of the tables' rows; a range means every id in it."""
+    found: Set[str] = set()
+    for cell in re.findall(r'^\|([^|]*)\|', text, re.M):
+        found.update(whole for _, whole in requirements_in(cell))
+        for letters, first, last in re.findall(r'(M0-W-|WORK-)(\d{4})\.\.(\d{4})', cell):
+            found.update(f'{letters}{number}' for number in range(int(first), int(last) + 1))
+    return found
+
+
+EXPLAINED = explained_requirements(
+    (Path(__file__).resolve().parents[2] / 'docs' / 'requirements.md').read_text(encoding='utf-8'))
+
+
+def requirements_resolve(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """A reader finds what a requirement asks for."""
+    if not is_source(path) or path.parts[:2] == ('test', 'style'):
+        return
+    comments = cpp_text.comments_only(text) if path.suffix in CPP else text
+    for at, whole in requirements_in(comments):
+        if whole not in EXPLAINED:
+            yield cpp_text.line_of(comments, at), f'{whole} has no row in docs/requirements.md'
 
 
 def file_length(path: PurePosixPath, text: str) -> Iterator[Finding]:
@@ -177,6 +212,34 @@ def no_sleeps(path: PurePosixPath, text: str) -> Iterator[Finding]:
     for line, content in numbered(code):
         if sleep.search(content):
             yield line, 'a sleep: wait_until what is waited for; pause() where the time itself is the test'
+
+
+# Who opens what is its own, or written, or no file.
+OPENERS = ('engine/base/plain_file.cpp', 'app/quantize/output_file.cpp', 'app/holder/socket_place.cpp',
+           'app/process/standard_streams.cpp', 'net/failover/flock_lock.cpp', 'net/failover/peer.cpp',
+           'net/failover/peer_user.cpp', 'net/server/server.cpp')
+OPENS = re.compile(r'\bi?fstream\b|\bf(?:re)?open\s*\(|(?<![\w>])::open(?:at)?\s*\(')
+
+
+def plain_files_only(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Who opens a pipe that somebody named as a file waits for its writer, for ever where there is none."""
+    if path.suffix not in CPP or path.parts[0] not in LAYERS or str(path) in OPENERS:
+        return
+    for line, content in numbered(cpp_text.code_only(text)):
+        if OPENS.search(content):
+            yield line, 'opens a file itself: engine/base/plain_file.hpp does, and refuses what would hold it'
+
+
+WRITES_TO_STDERR = re.compile(r'\bc?err\s*<<|\bfprintf\s*\(\s*stderr|\bfputs\s*\(.*\bstderr\b')
+
+
+def escaped_complaints(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """What a program says of an option or a file may have any bytes, which a terminal would obey."""
+    if path.suffix not in CPP or path.parts[0] != 'app':
+        return
+    for line, content in numbered(cpp_text.code_only(text)):
+        if WRITES_TO_STDERR.search(content) and 'complaint(' not in content:
+            yield line, 'writes to standard error itself: complaint() of app/console/one_line.hpp escapes it'
 
 
 FAMILY = re.compile(
@@ -222,6 +285,7 @@ def header_form(path: PurePosixPath, text: str) -> Iterator[Finding]:
 
 RULES: List[Rule] = [
     include_direction, co_await_temporaries, no_detached, no_markers, no_machine_paths,
-    no_dead_citations, file_length, function_length, no_sleeps, no_family_names, layout, header_form]
+    no_dead_citations, requirements_resolve, file_length, function_length, no_sleeps, plain_files_only,
+    escaped_complaints, no_family_names, layout, header_form]
 # Rules whose own words and bad samples break them.
 ABOUT_WORDS: List[Rule] = [no_markers, no_machine_paths, no_dead_citations, no_sleeps]

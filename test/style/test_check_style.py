@@ -246,6 +246,18 @@ class Words(unittest.TestCase):
         self.assertEqual([line for line, _ in found], [3])
         self.assertIn('"issue 5"', found[0][1])
 
+    def test_requirements_resolve(self):
+        explained = rules.explained_requirements('| id |\n|---|\n| M0-W-1310, WORK-3050 | WORK-3051 |\n'
+                                                 '| M0-W-1600..1602 | c |\nM0-W-1700 in a sentence\n')
+        self.assertEqual(explained, {'M0-W-1310', 'WORK-3050', 'M0-W-1600', 'M0-W-1601', 'M0-W-1602'})
+        for words, line in (('M0-W-9999', 1), ('M0-W-1310, 9999', 1), ('WORK-3040..3999', 1),
+                            ('so\n// WORK-9', 0), ('so\n// WORK-3999', 2),
+                            ('M0-W-1310..1312, WORK-3040, 3120', 0)):
+            found = list(rules.requirements_resolve(PurePosixPath('net/x.hpp'), f'// {words}\n'))
+            self.assertEqual([at for at, _ in found], [line] if line else [], words)
+        self.assertEqual(run(rules.requirements_resolve, 'net/x.cpp', 'auto t = "WORK-3999";\n'), [])
+        self.assertTrue(run(rules.requirements_resolve, 'tools/x.py', '"""Source: WORK-3999."""\n'))
+
     def test_comments_alone(self):
         self.assertEqual(cpp_text.comments_only('a(); // b "c"\n"// d" /* e\nf */ g'),
                          '     // b "c"\n       /* e\nf */  ')
@@ -264,6 +276,25 @@ class Words(unittest.TestCase):
                            ('test/unit/x.cpp', 'share().sleep();\n'),
                            (rules.PACED[0] + 'x.py', 'time.sleep(1)\n')):
             self.assertEqual(run(rules.no_sleeps, path, text), [], text)
+
+    def test_plain_files(self):
+        for text in ('std::ifstream in(path);\n', 'auto f = std::fopen(path, "r");\n', '#include <fstream>\n',
+                     'int f = ::open(p, 0);\n'):
+            self.assertTrue(run(rules.plain_files_only, 'app/x.cpp', text), text)
+        for path, text in (('app/x.cpp', 'gguf_file::open(path);\n'), ('app/x.cpp', '// ::open( waits\n'),
+                           (rules.OPENERS[0], '::open(path, 0);\n'),
+                           ('test/x.cpp', 'std::ifstream in(p);\n')):
+            self.assertEqual(run(rules.plain_files_only, path, text), [], text)
+
+    def test_complaints(self):
+        for text in ('std::cerr << why << "\\n";\n', 'err << path;\n', 'std::fprintf(stderr, "%s", why);\n',
+                     'std::fputs(why.c_str(), stderr);\n'):
+            self.assertTrue(run(rules.escaped_complaints, 'app/x.cpp', text), text)
+        for path, text in (('app/x.cpp', 'err << complaint("x", why) << usage();\n'),
+                           ('app/x.cpp', 'run(words, std::cin, std::cout, std::cerr);\n'),
+                           ('app/x.cpp', 'std::fputs(text.c_str(), stdout);\n'),
+                           ('test/x.cpp', 'std::cerr << why;\n')):
+            self.assertEqual(run(rules.escaped_complaints, path, text), [], text)
 
     def test_family_names(self):
         for word in ('is_llama', '"qwen2"', 'gpt_oss_layer', 'phi3'):

@@ -16,7 +16,7 @@
 
 namespace orcd::test {
 
-inline constexpr std::uint32_t drafted_kinds = 10;
+inline constexpr std::uint32_t drafted_kinds = 11;
 
 /// A job that is described by its number alone. Its prompt repeats itself, so that there is something to look
 /// up; every second output crosses a page.
@@ -43,6 +43,7 @@ inline constexpr std::uint32_t drafted_kinds = 10;
   job.tell_end = kind == 2;
   if (kind == 6) job.sampling.biases = {{3, 2.5F}, {9, -1.0F}};
   if (kind == 7) job.score_from = 30;
+  if (kind == 10) use_rare_samplers(job.sampling, kind);  // it has no drafts
   if ((kind == 8 || kind == 9) && limits.constraint) job.constraint = limits.constraint(kind);
   return job;
 }
@@ -102,7 +103,7 @@ struct drafted_run {
   do {
     disturb(loop, step++);
   } while (loop.run_step());
-  out.drafts = loop.drafts();
+  out.drafts = loop.counts().drafts;
   return out;
 }
 

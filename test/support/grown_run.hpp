@@ -41,7 +41,7 @@ namespace orcd::test {
 
 struct grown_run {
   std::vector<std::shared_ptr<recording_sink>> jobs;
-  std::uint64_t set_backs = 0;
+  std::uint64_t preemptions = 0;
   engine::draft_counts drafts;
   engine::kv_cache_counts counts;
 };
@@ -66,9 +66,9 @@ struct grown_run {
   do {
     disturb(loop, step++);
   } while (loop.run_step());
-  out.set_backs = loop.set_backs();
-  out.drafts = loop.drafts();
-  out.counts = loop.cache_counts();
+  out.preemptions = loop.counts().preemptions;
+  out.drafts = loop.counts().drafts;
+  out.counts = loop.counts().cache;
   return out;
 }
 

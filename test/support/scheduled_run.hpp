@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/schedule/scheduler.hpp"
+#include "test/support/rare_samplers.hpp"
 #include "test/support/recording_sink.hpp"
 
 namespace orcd::test {
@@ -95,6 +96,7 @@ struct scheduled_limits {
     job.sampling.frequency_penalty = 0.4F;
     job.sampling.repeat_last_n = 1 + number * 3 % 40;
   }
+  if (number % 8 == 0) use_rare_samplers(job.sampling, number / 8);
   if (number % 7 >= 5) {
     for (std::uint32_t id = number; id < limits.vocab; id += 13) {
       job.sampling.biases.push_back({static_cast<engine::token_id>(id), id % 2 == 0 ? 2.5F : -1.0F});

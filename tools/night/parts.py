@@ -10,6 +10,10 @@ ROOT, GPU = 'root', 'a GPU'
 DEMO = 'models/SmolLM2-135M-Instruct.Q4_1.gguf'
 TESTS = 'test/integration'
 ALLOCATIONS = f'{TESTS}/test_allocation_failures.py'
+# What has a machine with a GPU to itself: it judges how long something takes, or counts the GPU's memory.
+GPU_ALONE = tuple(f'{TESTS}/{name}.py' for name in (
+    'test_bad_bodies', 'test_completions', 'test_concurrency', 'test_embeddings', 'test_io_thread',
+    'test_prefix_cache', 'test_signals', 'failover/test_leftovers'))
 SHIPPED = ('release', 'worker-orcd', 'worker-orcd-holder', 'write_tiny_model')
 
 
@@ -74,10 +78,16 @@ def _on_gpu(name: str, about: str, command: str, *builds: str) -> Part:
     return Part(name, about, 10, command, builds, needs=(GPU,))
 
 
-def _gpu_tests(name: str, about: str, files: str) -> Part:
+def _gpu_tests(name: str, about: str, words: str) -> Part:
     return _on_gpu(name, f'with ORCD_BACKEND=cuda: {about}',
-                   'export ORCD_BACKEND=cuda ORCD_GPU=1\n'
-                   f'pytest {files} --ignore {ALLOCATIONS}', 'release')
+                   f'export ORCD_BACKEND=cuda ORCD_GPU=1\npytest {words}', 'release')
+
+
+def _gpu_beside(name: str, about: str, files: str) -> Part:
+    """In processes beside one another, since a test mostly waits for its worker to start. What is named is
+    run in spite of --ignore; --deselect leaves it out."""
+    left_out = ' '.join(f'--deselect {file}' for file in (ALLOCATIONS, *GPU_ALONE))
+    return _gpu_tests(name, about, f'-n 8 --dist loadfile {files} {left_out}')
 
 
 def _figures(model: str) -> Part:
@@ -125,6 +135,10 @@ PARTS: Tuple[Part, ...] = (
             '--kills 50 --runs 1 --scenarios 1x512 --json "$NIGHT/failover.json"'),
     _pytest('polled-kills', '50 takeovers under probes and connects each millisecond', 30,
             f'ORCD_POLLED_KILLS=50 pytest -s {TESTS}/failover/test_pollers.py'),
+    _pytest('changed-engines', 'engines that would answer otherwise: each option, and 50 updates', 60,
+            f'ORCD_CHANGES=all ORCD_UPDATES=50 pytest -s {TESTS}/failover/test_changed_engine.py'),
+    _pytest('restarts', '50 restarts of the engine that serves, under every kind of answer', 30,
+            f'ORCD_RESTARTS=50 pytest {TESTS}/failover/test_stop.py'),
     _pytest('takeovers', '200 takeovers in a row leave nothing behind', 60,
             f'ORCD_TAKEOVERS=200 pytest -s {TESTS}/failover/test_leftovers.py'),
     Part('fuzz-kept', 'every libFuzzer target from its kept corpus', 60, 'tools/fuzz_kept.sh "$BUILD" 45',
@@ -143,12 +157,13 @@ PARTS: Tuple[Part, ...] = (
     _on_gpu('gpu-kernels', 'gpu_tests: kernels against host references',
             '"$BUILD/gpu_tests" --log_level=test_suite --report_level=short', 'release', 'gpu_tests'),
     _gpu_tests('gpu-cuda', 'the CUDA backend, its faults and the C API', f'{TESTS}/gpu'),
-    _gpu_tests('gpu-worker-1', 'the worker, a to d', f'{TESTS}/test_[a-d]*.py'),
-    _gpu_tests('gpu-worker-2', 'the worker, e to o', f'{TESTS}/test_[e-o]*.py'),
-    _gpu_tests('gpu-worker-3', 'the worker, p to z', f'{TESTS}/test_[p-z]*.py'),
-    _gpu_tests('gpu-api', 'dialects, kinds of models, pipes and traces',
-               ' '.join(f'{TESTS}/{folder}' for folder in ('api', 'models', 'pipe', 'traces'))),
-    _gpu_tests('gpu-failover-1', 'failover, a to k', f'{TESTS}/failover/test_[a-k]*.py'),
-    _gpu_tests('gpu-failover-2', 'failover, l to z', f'{TESTS}/failover/test_[l-z]*.py'),
+    _gpu_tests('gpu-alone', 'what judges times or counts memory, one after the other', ' '.join(GPU_ALONE)),
+    _gpu_beside('gpu-worker-1', 'the worker, a to d', f'{TESTS}/test_[a-d]*.py'),
+    _gpu_beside('gpu-worker-2', 'the worker, e to o', f'{TESTS}/test_[e-o]*.py'),
+    _gpu_beside('gpu-worker-3', 'the worker, p to z', f'{TESTS}/test_[p-z]*.py'),
+    _gpu_beside('gpu-api', 'dialects, kinds of models, pipes and traces',
+                ' '.join(f'{TESTS}/{folder}' for folder in ('api', 'models', 'pipe', 'traces'))),
+    _gpu_beside('gpu-failover-1', 'failover, a to k', f'{TESTS}/failover/test_[a-k]*.py'),
+    _gpu_beside('gpu-failover-2', 'failover, l to z', f'{TESTS}/failover/test_[l-z]*.py'),
     *map(_figures, ('qwen2.5-0.5b', 'phi-3-mini', 'gpt-oss-20b')),
 )

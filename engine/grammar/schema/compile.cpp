@@ -35,13 +35,18 @@ made compile_json_schema(const boost::json::value& schema, const schema_options&
   });
 }
 
+expr compile_inner_schema(program_builder& builder, const boost::json::value& schema) {
+  json_grammar shared(builder);
+  return schema_compiler(builder, shared, schema, false).whole("#");
+}
+
 const std::vector<std::string>& ignored_annotations(const program& grammar) noexcept {
   return grammar.ignored;
 }
 
 made compile_text(const text_grammar& grammar, const std::string& param) {
   return built(noun_of(grammar), param,
-               [&](program_builder& builder) { return define_text(builder, grammar); });
+               [&](program_builder& builder) { return define_text(builder, grammar, compile_inner_schema); });
 }
 
 made compile_regex(std::string_view pattern, const std::string& param) {
@@ -52,8 +57,8 @@ made compile_choice(std::span<const std::string> choices, const std::string& par
   return compile_text({text_grammar::kind::choice, {}, {choices.begin(), choices.end()}}, param);
 }
 
-made compile_gbnf(std::string_view text, const std::string& param) {
-  return compile_text({text_grammar::kind::gbnf, std::string(text), {}}, param);
+made compile_grammar(std::string_view text, const std::string& param) {
+  return compile_text({text_grammar::kind::grammar, std::string(text), {}}, param);
 }
 
 std::shared_ptr<const program> json_object_grammar() {

@@ -10,8 +10,10 @@
 
 #include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/regex.hpp"
+#include "engine/grammar/schema/document.hpp"
 #include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/formats.hpp"
+#include "engine/grammar/schema/forms.hpp"
 #include "engine/grammar/schema/merge.hpp"
 #include "engine/grammar/schema/negation.hpp"
 #include "engine/grammar/schema/values.hpp"
@@ -46,7 +48,8 @@ constexpr auto implied_types = std::to_array<keyword_type>({{"properties", "obje
                                                             {"exclusiveMinimum", "number"},
                                                             {"exclusiveMaximum", "number"},
                                                             {"multipleOf", "number"},
-                                                            {"uniqueItems", "array"}});
+                                                            {"uniqueItems", "array"},
+                                                            {"contains", "array"}});
 
 std::vector<std::string_view> types_of(const json::object& schema, const std::string& where) {
   std::vector<std::string_view> out;
@@ -148,6 +151,19 @@ void json_grammar::define_any() {
                                   literal("true"), literal("false"), literal("null")}));
 }
 
+schema_compiler::schema_compiler(program_builder& builder, json_grammar& shared, const json::value& root,
+                                 bool strict, const schema_limits& limits)
+    : builder_(builder),
+      shared_(shared),
+      rewritten_(with_plain_references(root)),
+      root_(rewritten_ ? *rewritten_ : root),
+      strict_(strict),
+      limits_(limits) {
+  each_unknown_keyword(root, [&](std::string_view name) {
+    builder_.note_ignored("keyword=" + std::string(name.substr(0, path_step_bytes_max)));
+  });
+}
+
 expr schema_compiler::value(const json::value& schema, const std::string& where, std::uint32_t depth) {
   if (depth > schema_depth_max) {
     fail(where, "the schema is nested more than " + std::to_string(schema_depth_max) + " deep");
@@ -166,7 +182,7 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
     const keyword_kind kind = kind_of_keyword(name);
     if (kind == keyword_kind::unsupported) fail(deeper(where, name), "this keyword is not supported");
     if (kind == keyword_kind::annotation) continue;
-    if (strict_ && (name == "not" || name == "if" || name.starts_with("dependent")))
+    if (strict_ && (name == "not" || name == "if" || name.starts_with("depende")))
       fail(deeper(where, name), "is not supported in strict mode");
     ++constraints;
     only = name;
@@ -216,6 +232,14 @@ expr schema_compiler::flat(const object& schema, const std::string& where, std::
   if (schema.contains("if")) return choices(schema, where, depth);
   if (schema.contains("anyOf")) return any_of(schema, where, depth);
   if (schema.contains("oneOf")) return one_of(schema, where, depth);
+  for (const char* keyword : unevaluated) {
+    const json::value* asked = schema.if_contains(keyword);
+    if (asked == nullptr) continue;
+    object closed = copied(schema);
+    closed.erase(keyword);
+    close_unevaluated(closed, keyword, *asked);
+    return flat(closed, where, depth);
+  }
   if (schema.contains("enum")) return values(schema, where);
   const auto types = types_of(schema, where);
   if (types.empty()) return shared_.any_value();
@@ -305,6 +329,10 @@ expr schema_compiler::one_of(const object& schema, const std::string& where, std
       for (std::size_t j = 0; j < list.size(); ++j) {
         if (i == j || !flattened[j] || excludes(*flattened[i], *flattened[j])) continue;
         overlaps = true;
+        for (const char* keyword : unevaluated) {
+          if (base.contains(keyword))
+            fail(deeper(where, keyword), "is not supported beside oneOf whose alternatives overlap");
+        }
         leave_out(one, list[j], here, j, depth);
       }
       return overlaps || !base.empty() ? flat(one, here, depth + 1) : value(list[i], here, depth + 1);

@@ -2,18 +2,21 @@
 // One object compiles one schema document; several may share a program_builder. Documented in grammar.hpp.
 #pragma once
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/grammar/expression.hpp"
 #include "engine/grammar/program_builder.hpp"
+#include "engine/grammar/schema/keywords.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -27,6 +30,7 @@ struct schema_limits {
   std::uint32_t patterns = 8;            ///< of patternProperties
   std::uint32_t members = 256;           ///< minProperties and maxProperties of a map
   std::uint32_t unique = 8;              ///< values of the items of a uniqueItems array
+  std::uint32_t counted = 4'096;         ///< pairs of numbers that a count of items or members takes
   std::uint32_t step = 1'000;            ///< multipleOf
 };
 
@@ -52,12 +56,14 @@ class json_grammar {
   rule_id value_ = 0, object_ = 0;
 };
 
+/// What is valid under a schema that stands within another grammar. Throws grammar_failure.
+[[nodiscard]] expr compile_inner_schema(program_builder& builder, const boost::json::value& schema);
+
 class schema_compiler {
  public:
   /// `root` must outlive it.
   schema_compiler(program_builder& builder, json_grammar& shared, const boost::json::value& root, bool strict,
-                  const schema_limits& limits = {})
-      : builder_(builder), shared_(shared), root_(root), strict_(strict), limits_(limits) {}
+                  const schema_limits& limits = {});
 
   /// Values that are valid under the whole document, whose path is `where`.
   [[nodiscard]] expr whole(const std::string& where) { return value(root_, where, 0); }
@@ -65,6 +71,9 @@ class schema_compiler {
   [[nodiscard]] expr part(const boost::json::value& schema, const std::string& where) {
     return value(schema, where, 0);
   }
+  /// The properties that are always there; in strict mode all of these, where the schema does not say.
+  [[nodiscard]] name_set required_names(const boost::json::object& schema, const boost::json::object& named,
+                                        const std::string& where) const;
   /// Refuses an object with these properties that strict mode does not allow.
   void check_strict(const boost::json::object& schema, const boost::json::object& named,
                     const std::string& where) const;
@@ -95,9 +104,36 @@ class schema_compiler {
                              std::uint32_t depth);
   [[nodiscard]] expr string(const object& schema, const std::string& where);
   [[nodiscard]] expr number(const object& schema, bool whole, const std::string& where);
+  [[nodiscard]] expr decimal_multiples(const object& schema, const std::string& where);
   [[nodiscard]] expr multiples(const object& schema, const std::vector<std::uint32_t>& excluded,
                                const expr& body, const std::string& where);
-  [[nodiscard]] expr unique_items(const object& schema, const std::string& where);
+  /// What an array's keywords say of its items.
+  struct item_plan {
+    std::span<const boost::json::value> first;  ///< prefixItems
+    const boost::json::value* rest = nullptr;   ///< items; null where any value may come
+    bool closed = false;                        ///< none may come behind `first`
+    std::uint32_t least = 0, most = unbounded;
+
+    /// The schema of an item; null where any value may come.
+    [[nodiscard]] const boost::json::value* at(std::size_t i) const {
+      return i < first.size() ? &first[i] : rest;
+    }
+    /// How many of the first items have schemas of their own, and one more for the others.
+    [[nodiscard]] std::size_t kinds() const {
+      return std::min<std::size_t>(first.size() + (closed ? 0 : 1), most);
+    }
+  };
+  struct counted_items {
+    std::uint32_t least = 0, most = unbounded;
+  };
+  [[nodiscard]] item_plan items_of(const object& schema, const std::string& where) const;
+  /// How many items must be valid under `contains`.
+  [[nodiscard]] counted_items counts_of(const object& schema, const std::string& where) const;
+  [[nodiscard]] expr item_of_kind(const boost::json::value* item, const boost::json::value& contained,
+                                  bool valid, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr containing_items(const object& schema, const item_plan& plan, const std::string& where,
+                                      std::uint32_t depth);
+  [[nodiscard]] expr unique_items(const object& schema, const item_plan& plan, const std::string& where);
   [[nodiscard]] expr array(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr members(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr further_member(const object& schema, const boost::json::object& named,
@@ -108,14 +144,22 @@ class schema_compiler {
   [[nodiscard]] bool add_patterns(boost::json::key_value_pair& property, const boost::json::object& patterns,
                                   const std::string& where);
   [[nodiscard]] expr map(const object& schema, const std::string& where, std::uint32_t depth);
-  void check_member_counts(const object& schema, std::size_t named, std::size_t wanted, bool open,
-                           const std::string& where) const;
+  /// The members in this order; their number is bounded where that says something.
+  [[nodiscard]] expr counted_members(const object& schema, std::vector<expr> parts,
+                                     std::vector<bool> required, bool open, const std::string& where) const;
+  /// All values that are valid under a flat schema, and perhaps others; nothing where they are not finitely
+  /// many.
+  [[nodiscard]] std::optional<boost::json::array> candidates(const object& schema,
+                                                             const std::string& where) const;
+  struct finite_items;
+  [[nodiscard]] finite_items finite_items_of(const item_plan& plan, const std::string& where);
   [[nodiscard]] boost::json::object named_properties(const object& schema, const std::string& where);
   [[nodiscard]] std::uint32_t count(const object& schema, const char* keyword, std::uint32_t otherwise,
                                     std::uint32_t limit, const std::string& where) const;
 
   program_builder& builder_;
   json_grammar& shared_;
+  std::optional<boost::json::value> rewritten_;  ///< the document, where its references are not pointers
   const boost::json::value& root_;
   bool strict_;
   schema_limits limits_;

@@ -44,6 +44,51 @@ void check_part(const json::value& root, const json::value* schema, const std::s
   }
 }
 
+/// Refuses `keyword` where what is evaluated depends on more than which alternatives of anyOf and oneOf hold:
+/// what is not valid has evaluated nothing.
+void check_evaluating(const json::value& root, const json::object& schema, const char* keyword, bool inner,
+                      const std::string& where, std::uint32_t depth) {
+  compile_budget::work(10);
+  if (depth > schema_depth_max) fail(where, "is nested too deep");
+  for (const char* other : {"not", "if", "dependentSchemas", "dependentRequired", "dependencies"}) {
+    if (schema.contains(other)) fail(where, std::string("is not supported beside ") + other);
+  }
+  if (inner && schema.contains(keyword) && (schema.contains("anyOf") || schema.contains("oneOf")))
+    fail(where, "is not supported beside a schema with alternatives that has it, too");
+  const auto check = [&](const json::value& part) {
+    if (part.is_object()) check_evaluating(root, part.get_object(), keyword, true, where, depth + 1);
+  };
+  if (const json::value* reference = schema.if_contains("$ref");
+      reference != nullptr && reference->is_string())
+    check(resolve_reference(root, view(reference->get_string()), where));
+  for (const char* list : {"allOf", "anyOf", "oneOf"}) {
+    const json::value* parts = schema.if_contains(list);
+    if (parts == nullptr || !parts->is_array()) continue;
+    for (const json::value& part : parts->get_array()) check(part);
+  }
+}
+
+/// unevaluatedProperties and unevaluatedItems of `schema`, where `out` is that with its $ref and allOf.
+/// Beside alternatives they stay, until one of these has been taken.
+void close_combined(const json::value& root, json::object& out, const json::object& schema,
+                    const std::string& where, std::uint32_t depth) {
+  for (const char* keyword : unevaluated) {
+    const json::value* asked = schema.if_contains(keyword);
+    if (asked == nullptr || (asked->is_bool() && asked->get_bool())) continue;
+    check_evaluating(root, schema, keyword, false, deeper(where, keyword), depth);
+    if (out.contains("anyOf") || out.contains("oneOf") || out.contains("if")) {
+      out.emplace(keyword, copied(*asked));
+    } else {
+      close_unevaluated(out, keyword, *asked);
+    }
+  }
+}
+
+bool combines(const json::object& schema) {
+  return schema.contains("$ref") || schema.contains("allOf") || schema.contains("anyOf") ||
+         schema.contains("oneOf");
+}
+
 void add_if(const json::value& root, json::object& out, const json::object& schema, const std::string& where,
             std::uint32_t depth) {
   const json::value* condition = schema.if_contains("if");
@@ -137,6 +182,11 @@ json::object flatten_schema(const json::value& root, const json::value& schema, 
   }
   if (!schema.is_object()) fail(where, "a schema is an object or a boolean");
   compile_budget::work(10 + size_of(schema));
+  if (schema.get_object().contains("dependencies")) {
+    json::object plain = copied(schema.get_object());
+    modernize_dependencies(plain, where);
+    return flatten_schema(root, json::value(std::move(plain)), where, depth + 1);
+  }
   json::object out(compile_budget::json());
   for (const auto& member : schema.get_object()) {
     const std::string_view name(member.key().data(), member.key().size());
@@ -146,7 +196,12 @@ json::object flatten_schema(const json::value& root, const json::value& schema, 
     out.emplace(member.key(), member.value());
   }
   modernize(out, where);
-  close_unevaluated(out, schema.get_object(), where);
+  const bool combined = combines(schema.get_object());
+  if (combined) {
+    for (const char* keyword : unevaluated) out.erase(keyword);
+  } else {
+    close_unevaluated(out, schema.get_object(), where);
+  }
   list_constant(out, where);
   if (const json::value* reference = schema.get_object().if_contains("$ref")) {
     const std::string at = deeper(where, "$ref");
@@ -165,6 +220,7 @@ json::object flatten_schema(const json::value& root, const json::value& schema, 
       out = merge_schemas(std::move(out), flatten_schema(root, part, part_at, depth + 1), part_at);
     }
   }
+  if (combined) close_combined(root, out, schema.get_object(), where, depth);
   add_conditions(root, out, schema.get_object(), where, depth);
   return out;
 }

@@ -3,7 +3,7 @@
 //
 // A flat schema has no $ref, allOf, const, then, else, dependentRequired and dependentSchemas. In it "not" is
 // a list of what is_plain_exclusion() says, "if" a list of lists of schemas, one of each of which holds, and
-// "pattern" may be a list.
+// "pattern" may be a list. unevaluatedProperties and unevaluatedItems are there only beside alternatives.
 #pragma once
 
 #include <boost/json/array.hpp>

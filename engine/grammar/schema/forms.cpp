@@ -19,7 +19,54 @@ bool lists_null(const json::value& type) {
   return std::any_of(type.get_array().begin(), type.get_array().end(), is_null);
 }
 
+// Draft 4's exclusive bounds, which say of the others whether they are exclusive.
+void modernize_bounds(json::object& schema) {
+  for (const auto& [flag, bound] :
+       {std::pair("exclusiveMinimum", "minimum"), {"exclusiveMaximum", "maximum"}}) {
+    json::value* exclusive = schema.if_contains(flag);
+    if (exclusive == nullptr || !exclusive->is_bool()) continue;
+    const bool is_exclusive = exclusive->get_bool();
+    schema.erase(flag);
+    const json::value* limit = schema.if_contains(bound);
+    if (!is_exclusive || limit == nullptr) continue;
+    json::value kept = copied(*limit);
+    schema.erase(bound);
+    schema.emplace(flag, std::move(kept));
+  }
+}
+
+// Says how many items must be valid under `contains`, without which its bounds say nothing.
+void modernize_contains(json::object& schema) {
+  const json::value* least = schema.if_contains("minContains");
+  const bool none_asked = least != nullptr && least->is_number() && least->to_number<double>() == 0;
+  if (none_asked && !schema.contains("maxContains")) schema.erase("contains");
+  if (!schema.contains("contains")) {
+    schema.erase("minContains");
+    schema.erase("maxContains");
+  } else if (least == nullptr) {
+    schema.emplace("minContains", 1);
+  }
+}
+
 }  // namespace
+
+// Until draft 7 a dependency was a list of names or a schema.
+void modernize_dependencies(json::object& schema, const std::string& where) {
+  const json::value* asked = schema.if_contains("dependencies");
+  if (asked == nullptr) return;
+  if (!asked->is_object()) fail(deeper(where, "dependencies"), "must be an object");
+  json::object names(compile_budget::json()), schemas(compile_budget::json());
+  for (const auto& member : asked->get_object())
+    (member.value().is_array() ? names : schemas).emplace(member.key(), member.value());
+  schema.erase("dependencies");
+  for (const auto& [keyword, made] :
+       {std::pair("dependentRequired", &names), {"dependentSchemas", &schemas}}) {
+    if (made->empty()) continue;
+    if (schema.contains(keyword))
+      fail(deeper(where, "dependencies"), std::string("is not supported beside ") + keyword);
+    schema.emplace(keyword, std::move(*made));
+  }
+}
 
 void modernize(json::object& schema, const std::string& where) {
   if (const json::value* nullable = schema.if_contains("nullable")) {
@@ -51,25 +98,39 @@ void modernize(json::object& schema, const std::string& where) {
   }
   // Without a list in `items` it says nothing.
   schema.erase("additionalItems");
+  modernize_bounds(schema);
+  modernize_dependencies(schema, where);
+  modernize_contains(schema);
+}
+
+void close_unevaluated(json::object& out, const char* keyword, const json::value& asked) {
+  const bool of_items = std::string_view(keyword) == "unevaluatedItems";
+  const char* form = of_items ? "items" : "additionalProperties";
+  if (out.contains(form) || (asked.is_bool() && asked.get_bool())) return;
+  const json::value* contained = of_items ? out.if_contains("contains") : nullptr;
+  // Items that are valid under `contains` are evaluated by it.
+  if (contained == nullptr) {
+    out.emplace(form, copied(asked));
+  } else if (asked.is_bool()) {
+    json::value kept = copied(*contained);
+    out.emplace(form, std::move(kept));
+  } else {
+    json::object either = object_of("anyOf", list_of(copied(*contained), copied(asked)));
+    out.emplace(form, std::move(either));
+  }
 }
 
 void close_unevaluated(json::object& out, const json::object& schema, const std::string& where) {
-  constexpr std::pair<const char*, const char*> forms[] = {{"unevaluatedProperties", "additionalProperties"},
-                                                           {"unevaluatedItems", "items"}};
-  for (const auto& [name, form] : forms) {
-    const json::value* found = schema.if_contains(name);
+  for (const char* keyword : unevaluated) {
+    const json::value* found = schema.if_contains(keyword);
     if (found == nullptr) continue;
-    for (const char* other :
-         {"$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"}) {
+    for (const char* other : {"$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
+                              "dependentSchemas", "dependencies"}) {
       if (schema.contains(other) && !(found->is_bool() && found->get_bool()))
-        fail(deeper(where, name), std::string("is not supported beside ") + other);
+        fail(deeper(where, keyword), std::string("is not supported beside ") + other);
     }
-    if (!out.contains(form) && !found->is_bool()) {
-      out.emplace(form, json::value(*found, compile_budget::json()));
-    } else if (!out.contains(form) && !found->get_bool()) {
-      out.emplace(form, false);
-    }
-    out.erase(name);
+    out.erase(keyword);
+    close_unevaluated(out, keyword, *found);
   }
 }
 

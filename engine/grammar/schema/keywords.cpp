@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 namespace orcd::engine::grammar {
@@ -40,6 +41,10 @@ constexpr auto constraints = std::to_array<std::string_view>({"$ref",
                                                               "minProperties",
                                                               "maxProperties",
                                                               "uniqueItems",
+                                                              "contains",
+                                                              "minContains",
+                                                              "maxContains",
+                                                              "dependencies",
                                                               "dependentRequired",
                                                               "not",
                                                               "if",
@@ -49,8 +54,13 @@ constexpr auto constraints = std::to_array<std::string_view>({"$ref",
                                                               "unevaluatedProperties",
                                                               "unevaluatedItems"});
 constexpr auto annotations = std::to_array<std::string_view>(
-    {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions",
-     "deprecated", "readOnly", "writeOnly", "discriminator", "contentMediaType", "contentEncoding"});
+    {"title",         "description", "default",        "examples",         "$schema",
+     "$id",           "$comment",    "$defs",          "definitions",      "deprecated",
+     "readOnly",      "writeOnly",   "discriminator",  "contentMediaType", "contentEncoding",
+     "contentSchema", "$anchor",     "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"});
+/// Keywords of JSON Schema, older drafts among them, that ask for what is not enforced.
+constexpr auto refused =
+    std::to_array<std::string_view>({"$dynamicRef", "$recursiveRef", "extends", "disallow", "divisibleBy"});
 
 template <class Names>
 bool contains(const Names& names, std::string_view name) noexcept {
@@ -69,8 +79,12 @@ void contradict(const std::string& where, std::string what) {
 
 keyword_kind kind_of_keyword(std::string_view name) noexcept {
   if (contains(constraints, name)) return keyword_kind::constraint;
-  if (contains(annotations, name) || name.starts_with("x-")) return keyword_kind::annotation;
-  return keyword_kind::unsupported;
+  return contains(refused, name) ? keyword_kind::unsupported : keyword_kind::annotation;
+}
+
+bool is_known_keyword(std::string_view name) noexcept {
+  return contains(constraints, name) || contains(annotations, name) || contains(refused, name) ||
+         name.starts_with("x-");
 }
 
 std::string deeper(const std::string& where, std::string_view step) {
@@ -103,15 +117,40 @@ name_set names_of(const json::value* required, const std::string& where) {
   return out;
 }
 
+namespace {
+
+/// A URI's fragment with its percent escapes replaced (RFC 6901, section 6); a '%' that begins none is none.
+std::string unescaped(std::string_view fragment, const std::string& where) {
+  std::string out;
+  for (std::size_t at = 0; at < fragment.size(); ++at) {
+    if (fragment[at] != '%') {
+      out += fragment[at];
+      continue;
+    }
+    const auto digits = fragment.substr(at + 1, 2);
+    unsigned byte = 0;
+    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (digits.size() != 2 || failed != std::errc{} || end != digits.data() + 2) {
+      fail(where, "the reference has a '%' that is no escape");
+    }
+    out += static_cast<char>(byte);
+    at += 2;
+  }
+  return out;
+}
+
+}  // namespace
+
 const json::value& resolve_reference(const json::value& root, std::string_view reference,
                                      const std::string& where) {
   compile_budget::work(4 + reference.size() / 6);
   if (reference == "#") return root;
-  if (!reference.starts_with("#/") || reference.find('%') != std::string_view::npos) {
+  if (!reference.starts_with("#/")) {
     fail(where, "only references into the same schema are supported (\"#\" or \"#/...\")");
   }
   boost::system::error_code ec;
-  const json::value* found = root.find_pointer(reference.substr(1), ec);
+  const std::string pointer = unescaped(reference.substr(1), where);
+  const json::value* found = root.find_pointer(pointer, ec);
   if (found == nullptr || ec) fail(where, "the reference names nothing in the schema");
   return *found;
 }

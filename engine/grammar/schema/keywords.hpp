@@ -43,9 +43,11 @@ inline constexpr std::size_t path_step_bytes_max = 128;
 /// `where` with one more step of a JSON pointer.
 [[nodiscard]] std::string deeper(const std::string& where, std::string_view step);
 
-/// What a keyword of JSON Schema means to the compiler.
+/// What a keyword of JSON Schema means to the compiler. One that is unknown is an annotation.
 enum class keyword_kind { constraint, annotation, unsupported };
 [[nodiscard]] keyword_kind kind_of_keyword(std::string_view name) noexcept;
+/// Whether JSON Schema or OpenAPI's schemas have the keyword; false only for annotations.
+[[nodiscard]] bool is_known_keyword(std::string_view name) noexcept;
 
 /// The schema in `root` that "#", "#/$defs/x" and the like refer to.
 [[nodiscard]] const boost::json::value& resolve_reference(const boost::json::value& root,

@@ -1,11 +1,12 @@
 #include "engine/grammar/schema/merge.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <span>
 #include <utility>
 
+#include "engine/grammar/json_rules.hpp"
+#include "engine/grammar/schema/forms.hpp"
 #include "engine/grammar/schema/values.hpp"
 
 namespace orcd::engine::grammar {
@@ -78,16 +79,25 @@ json::array concatenated(const json::value& a, const json::value& b) {
   return out;
 }
 
-/// The least common multiple of two whole numbers.
+/// The least common multiple of two steps.
 json::value common_step(const json::value& a, const json::value& b, const std::string& where) {
+  const auto left = scaled(a), right = scaled(b);
+  constexpr std::int64_t units_most = 1'000'000'000;
+  if (!left || !right || left->units <= 0 || right->units <= 0)
+    fail(where, "multipleOf of combined schemas must be numbers above 0 of at most 15 digits");
+  const std::uint32_t places = std::max(left->places, right->places);
   std::int64_t steps[2];
-  for (const auto& [step, at] : {std::pair(&a, 0), std::pair(&b, 1)}) {
-    const double by = step->is_number() ? step->to_number<double>() : 0;
-    if (by < 1 || by > 1e6 || by != std::floor(by))
-      fail(where, "multipleOf of combined schemas must be whole numbers");
-    steps[at] = static_cast<std::int64_t>(by);
+  std::size_t i = 0;
+  for (const auto& one : {*left, *right}) {
+    const std::int64_t factor = power_of_ten(places - one.places);
+    if (one.units > units_most / factor)
+      fail(where, "multipleOf of combined schemas is too large, or too fine");
+    steps[i++] = one.units * factor;
   }
-  return std::lcm(steps[0], steps[1]);
+  const std::int64_t units = std::lcm(steps[0], steps[1]);
+  const std::int64_t unit = power_of_ten(places);
+  if (units % unit == 0) return units / unit;
+  return static_cast<double>(units) / static_cast<double>(unit);
 }
 
 bool is_closed(const json::object& schema) {
@@ -195,11 +205,11 @@ json::value merged(std::string_view name, const json::value& a, const json::valu
     return out;
   }
   if (name == "minimum" || name == "minLength" || name == "minItems" || name == "exclusiveMinimum" ||
-      name == "minProperties") {
+      name == "minProperties" || name == "minContains") {
     return with_budget(number_of(a, where) >= number_of(b, where) ? a : b);
   }
   if (name == "maximum" || name == "maxLength" || name == "maxItems" || name == "exclusiveMaximum" ||
-      name == "maxProperties") {
+      name == "maxProperties" || name == "maxContains") {
     return with_budget(number_of(a, where) <= number_of(b, where) ? a : b);
   }
   fail(where, "\"" + std::string(name) + "\" occurs twice in combined schemas and cannot be merged");
@@ -286,6 +296,10 @@ void settle(json::object& schema, const std::string& where) {
 }  // namespace
 
 json::object merge_schemas(json::object a, const json::object& b, const std::string& where) {
+  for (const char* keyword : unevaluated) {
+    if (b.contains(keyword))
+      fail(where, std::string(keyword) + " beside alternatives cannot be merged with another schema");
+  }
   json::object right = copied(b);
   align_items(a, right, where);
   keep_choices(a, right);

@@ -155,6 +155,11 @@ class negation {
       }
       return true;
     }
+    if (keyword == "contains") {
+      add_contains(schema, asked, at);
+      return true;
+    }
+    if (keyword == "minContains" || keyword == "maxContains") return true;
     if (keyword != "items") return add_count("array", "Items", keyword, asked, at);
     const std::size_t count = prefix == nullptr ? 0 : prefix->get_array().size();
     if (asked.is_bool() && !asked.get_bool()) {
@@ -166,6 +171,23 @@ class negation {
       add_wrong_items(std::move(wrong));
     }
     return true;
+  }
+
+  /// Fewer than minContains items are valid, or more than maxContains.
+  void add_contains(const json::object& schema, const json::value& asked, const std::string& at) {
+    for (const bool low : {true, false}) {
+      const json::value* bound = schema.if_contains(low ? "minContains" : "maxContains");
+      if (bound == nullptr) continue;
+      const double number = bound->is_number() ? bound->to_number<double>() : -1;
+      if (number < 0 || number != std::floor(number) || number > 1e9)
+        fail(at, "must be a whole number up to 1e9");
+      const auto limit = static_cast<std::int64_t>(number);
+      if (low && limit == 0) continue;
+      json::object out = object_of("type", word("array"), "contains", copied(asked));
+      out.emplace("minContains", low ? 0 : limit + 1);
+      if (low) out.emplace("maxContains", limit - 1);
+      out_.push_back(std::move(out));
+    }
   }
 
   void add_wrong_items(json::array items) {

@@ -77,21 +77,32 @@ json::object schema_compiler::named_properties(const object& schema, const std::
   return out;
 }
 
-// Checks what strict mode demands of every object, which makes all of its properties be generated. Source:
-// OpenAI structured outputs.
+// Checks what strict mode demands of every object, which makes all of its properties be generated and no
+// other. Where a schema names properties and says nothing of either, that is what it gets. Source: OpenAI
+// structured outputs.
 void schema_compiler::check_strict(const object& schema, const json::object& named,
                                    const std::string& where) const {
   const json::value* more = schema.if_contains("additionalProperties");
-  if (more == nullptr || !more->is_bool() || more->get_bool()) {
+  const bool closed = more == nullptr ? !named.empty() : more->is_bool() && !more->get_bool();
+  if (!closed) {
     fail(deeper(where, "additionalProperties"), "must be false in strict mode");
   }
-  const name_set required = names_of(schema.if_contains("required"), deeper(where, "required"));
+  const name_set required = required_names(schema, named, where);
   for (const auto& member : named) {
     if (!required.contains(view(member.key()))) {
       fail(deeper(deeper(where, "properties"), view(member.key())),
            "must be listed in required in strict mode");
     }
   }
+}
+
+name_set schema_compiler::required_names(const object& schema, const json::object& named,
+                                         const std::string& where) const {
+  const json::value* required = schema.if_contains("required");
+  if (!strict_ || required != nullptr) return names_of(required, deeper(where, "required"));
+  name_set out;
+  for (const auto& member : named) out.insert(view(member.key()));
+  return out;
 }
 
 // Members that patternProperties and additionalProperties allow beside the named ones; null where there are
@@ -150,11 +161,13 @@ void schema_compiler::add_pattern_members(const json::object& patterns, const st
 // An object without named properties whose members are told by patternProperties or propertyNames, or
 // counted. Names may repeat, so that at most one member can be demanded.
 expr schema_compiler::map(const object& schema, const std::string& where, std::uint32_t depth) {
-  const std::uint32_t least = count(schema, "minProperties", 0, 1, where);
+  const std::uint32_t least = count(schema, "minProperties", 0, limits_.members, where);
   const std::uint32_t most = schema.contains("maxProperties")
                                  ? count(schema, "maxProperties", 0, limits_.members, where)
                                  : unbounded;
   if (least > most) contradict(deeper(where, "minProperties"), "is above maxProperties");
+  if (least > 1)
+    fail(deeper(where, "minProperties"), "asks for more than one property, whose names are not given");
   const json::value* names = schema.if_contains("propertyNames");
   expr member = further_member(schema, json::object(), where, depth);
   if (names != nullptr && member != nullptr) {
@@ -189,19 +202,28 @@ expr schema_compiler::map(const object& schema, const std::string& where, std::u
       builder_.add(where, sequence({literal("{"), shared_.gap(), inside, shared_.gap(), literal("}")})));
 }
 
-// Counts of members beside named properties are served where these keep them anyway.
-void schema_compiler::check_member_counts(const object& schema, std::size_t named, std::size_t wanted,
-                                          bool open, const std::string& where) const {
-  const std::uint32_t least = count(schema, "minProperties", 0, limits_.properties, where);
-  const std::uint32_t most = count(schema, "maxProperties", unbounded, unbounded - 1, where);
-  if (least > wanted)
-    fail(deeper(where, "minProperties"),
-         "is supported beside properties only up to the number of required ones");
-  if (most != unbounded && (open || named > most))
-    fail(deeper(where, "maxProperties"),
-         "is supported beside properties only where no more are named or allowed");
-  if (schema.contains("propertyNames"))
-    fail(deeper(where, "propertyNames"), "is not supported beside properties or required");
+expr schema_compiler::counted_members(const object& schema, std::vector<expr> parts,
+                                      std::vector<bool> required, bool open, const std::string& where) const {
+  std::uint32_t least = count(schema, "minProperties", 0, limits_.properties, where);
+  std::uint32_t most = unbounded;
+  if (schema.contains("maxProperties")) most = count(schema, "maxProperties", 0, unbounded - 1, where);
+  const std::string low = deeper(where, "minProperties"), high = deeper(where, "maxProperties");
+  const auto wanted = static_cast<std::uint32_t>(std::count(required.begin(), required.end(), true));
+  if (least > most) contradict(low, "is above maxProperties");
+  if (wanted > most) contradict(high, "is below the number of required properties");
+  if (least > parts.size()) {
+    // The names of further members may repeat.
+    if (open) fail(low, "asks for more than one property beside the named ones");
+    contradict(low, "is above the properties that there may be");
+  }
+  if (least <= wanted) least = 0;
+  if (!open && most >= parts.size()) most = unbounded;
+  const std::uint64_t numbers = std::uint64_t{1} + (most == unbounded ? least : most);
+  if (numbers > 1 && numbers * parts.size() > limits_.counted)
+    fail(least > 0 ? low : high,
+         "takes more than " + std::to_string(limits_.counted) + " numbers of properties: there are too many");
+  return list(std::move(parts), std::move(required), sequence({literal(","), shared_.gap()}), open, least,
+              most);
 }
 
 expr schema_compiler::members(const object& schema, const std::string& where, std::uint32_t depth) {
@@ -212,7 +234,7 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
   if (named.empty() && told) return map(schema, where, depth);
   std::vector<expr> parts;
   std::vector<bool> required;
-  const name_set wanted = names_of(schema.if_contains("required"), deeper(where, "required"));
+  const name_set wanted = required_names(schema, named, where);
   for (const auto& member : named) {
     const std::string at = deeper(deeper(where, "properties"), view(member.key()));
     required.push_back(wanted.contains(view(member.key())));
@@ -225,9 +247,9 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
     required.push_back(false);
     open = true;
   }
-  check_member_counts(schema, named.size(), wanted.size(), open, where);
-  const expr comma = sequence({literal(","), shared_.gap()});
-  const expr inside = list(std::move(parts), std::move(required), comma, open);
+  if (schema.contains("propertyNames"))
+    fail(deeper(where, "propertyNames"), "is not supported beside properties or required");
+  const expr inside = counted_members(schema, std::move(parts), std::move(required), open, where);
   return call(
       builder_.add(where, sequence({literal("{"), shared_.gap(), inside, shared_.gap(), literal("}")})));
 }

@@ -1,9 +1,8 @@
-// Compiles strings, numbers and arrays.
+// Compiles strings and numbers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -98,11 +97,14 @@ std::vector<expr> excluded_strings(const json::object& schema, const std::string
   return out;
 }
 
-std::uint32_t step_of(const json::value& step, std::uint32_t limit, const std::string& at) {
-  const double by = step.is_number() ? step.to_number<double>() : 0;
-  if (by < 1 || by > limit || by != std::floor(by))
-    fail(at, "must be a whole number from 1 to " + std::to_string(limit) + ", for integers");
-  return static_cast<std::uint32_t>(by);
+// A step of integers: of 0.75 it is 3.
+std::uint32_t step_of(const json::value& step, bool whole, std::uint32_t limit, const std::string& at) {
+  const auto by = scaled(step);
+  if (!by || by->units <= 0) fail(at, "must be a number above 0 of at most 15 digits");
+  if (by->places > 0 && !whole) fail(at, "must be a whole number here");
+  const std::int64_t out = by->units / std::gcd(by->units, power_of_ten(by->places));
+  if (out > limit) fail(at, "asks for steps of more than " + std::to_string(limit) + ", the limit");
+  return static_cast<std::uint32_t>(out);
 }
 
 }  // namespace
@@ -156,7 +158,7 @@ expr schema_compiler::multiples(const object& schema, const std::vector<std::uin
                                 const expr& body, const std::string& where) {
   const std::string at = deeper(where, "multipleOf");
   std::uint32_t by = 1;
-  if (const json::value* step = schema.if_contains("multipleOf")) by = step_of(*step, limits_.step, at);
+  if (const json::value* step = schema.if_contains("multipleOf")) by = step_of(*step, true, limits_.step, at);
   if (by == 1 && excluded.empty()) return body;
   std::uint32_t period = by;
   for (const std::uint32_t step : excluded) {
@@ -165,21 +167,49 @@ expr schema_compiler::multiples(const object& schema, const std::vector<std::uin
     if (period > limits_.step) fail(at, "takes more than " + std::to_string(limits_.step) + " remainders");
   }
   const rule_id rule = builder_.declare(at);
-  builder_.define_multiples(rule, body, period, [&](std::uint32_t remainder) {
+  builder_.define_multiples(rule, body, period, 0, [&](std::uint32_t remainder) {
     return remainder % by == 0 && std::none_of(excluded.begin(), excluded.end(),
                                                [&](std::uint32_t step) { return remainder % step == 0; });
   });
   return call(rule);
 }
 
+// Numbers that are multiples of a step with decimal places; of 15 digits in all, unless bounds have more.
+expr schema_compiler::decimal_multiples(const object& schema, const std::string& where) {
+  const std::string at = deeper(where, "multipleOf");
+  const auto step = *scaled(schema.at("multipleOf"));
+  if (schema.contains("not")) fail(at, "must be a whole number beside not");
+  if (step.units > limits_.step) {
+    fail(at, "has more than " + std::to_string(limits_.step) + " units of its last decimal place, the limit");
+  }
+  constexpr std::uint32_t exact_digits = 15;
+  const std::int64_t most = power_of_ten(exact_digits - std::min(step.places, exact_digits)) - 1;
+  auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", true, where);
+  auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", false, where);
+  if (!low && (!high || !high->negative || high->whole <= static_cast<std::uint64_t>(most)))
+    low = whole_number(-most, false);
+  if (!high && (!low || low->negative || low->whole <= static_cast<std::uint64_t>(most)))
+    high = whole_number(most, false);
+  const expr between = number_between(low, high);
+  if (between == nullptr) contradict(where, "no number lies between the bounds");
+  const rule_id rule = builder_.declare(at);
+  builder_.define_multiples(rule, between, static_cast<std::uint32_t>(step.units), step.places,
+                            [](std::uint32_t remainder) { return remainder == 0; });
+  return call(rule);
+}
+
 expr schema_compiler::number(const object& schema, bool whole, const std::string& where) {
+  if (const json::value* step = schema.if_contains("multipleOf"); step != nullptr && !whole) {
+    const auto by = scaled(*step);
+    if (by && by->units > 0 && by->places > 0) return decimal_multiples(schema, where);
+  }
   bool fractions = false;  // no integers
   std::vector<std::uint32_t> excluded;
   if (const json::value* list = schema.if_contains("not")) {
     for (const json::value& part : list->as_array()) {
       fractions = fractions || part.as_object().contains("type");
       if (const json::value* step = part.as_object().if_contains("multipleOf"))
-        excluded.push_back(step_of(*step, limits_.step, deeper(where, "not")));
+        excluded.push_back(step_of(*step, whole, limits_.step, deeper(where, "not")));
     }
   }
   // A multiple of a whole number is an integer, and so are those that are generated for what is none.
@@ -202,64 +232,6 @@ expr schema_compiler::number(const object& schema, bool whole, const std::string
   const rule_id rule = builder_.declare(where);
   builder_.define_common(rule, {between, proper_fraction()}, {});
   return call(rule);
-}
-
-expr schema_compiler::array(const object& schema, const std::string& where, std::uint32_t depth) {
-  if (const json::value* unique = schema.if_contains("uniqueItems")) {
-    if (!unique->is_bool()) fail(deeper(where, "uniqueItems"), "must be true or false");
-    if (unique->get_bool()) return unique_items(schema, where);
-  }
-  std::span<const json::value> first;
-  if (const json::value* list = schema.if_contains("prefixItems")) {
-    if (!list->is_array() || list->get_array().size() > limits_.items) {
-      fail(deeper(where, "prefixItems"),
-           "a list of at most " + std::to_string(limits_.items) + " schemas is expected");
-    }
-    first = {list->get_array().data(), list->get_array().size()};
-  }
-  const json::value* rest = schema.if_contains("items");
-  if (rest != nullptr && rest->is_array())
-    fail(deeper(where, "items"), "must be one schema; use prefixItems");
-  const bool closed = rest != nullptr && rest->is_bool() && !rest->get_bool();
-  const std::uint32_t least = count(schema, "minItems", 0, limits_.items, where);
-  std::uint32_t most =
-      schema.contains("maxItems") ? count(schema, "maxItems", 0, limits_.items, where) : unbounded;
-  if (closed) most = std::min(most, static_cast<std::uint32_t>(first.size()));
-  if (least > most) contradict(deeper(where, "minItems"), "is more than the array may have");
-  std::vector<expr> parts;
-  std::vector<bool> required;
-  const auto add = [&](expr item) {
-    required.push_back(parts.size() < least);
-    parts.push_back(std::move(item));
-  };
-  for (std::size_t i = 0; i < first.size() && parts.size() < most; ++i) {
-    add(part(first[i], deeper(deeper(where, "prefixItems"), std::to_string(i)), depth + 1,
-             parts.size() < least));
-  }
-  bool open = false;
-  if (!closed && parts.size() < most) {
-    const expr item = rest == nullptr ? shared_.any_value()
-                                      : part(*rest, deeper(where, "items"), depth + 1, parts.size() < least);
-    open = most == unbounded;
-    do {
-      add(item);
-    } while (parts.size() < (open ? least : most));
-  }
-  const expr comma = sequence({literal(","), shared_.gap()});
-  // An item may be left out only if all later ones are, so that the optional items are nested.
-  expr tail = literal("");
-  for (std::size_t i = parts.size(); i-- > 0;) {
-    const expr item = i == 0 ? parts[i] : sequence({comma, parts[i]});
-    const bool loops = open && i + 1 == parts.size();
-    if (loops) {
-      tail = sequence({item, repeat(sequence({comma, parts[i]}), 0, unbounded)});
-    } else {
-      tail = sequence({item, tail});
-    }
-    if (!required[i]) tail = optional(tail);
-  }
-  return call(
-      builder_.add(where, sequence({literal("["), shared_.gap(), tail, shared_.gap(), literal("]")})));
 }
 
 }  // namespace orcd::engine::grammar

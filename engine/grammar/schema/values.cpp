@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/schema/formats.hpp"
 #include "engine/grammar/schema/keywords.hpp"
 
@@ -90,10 +91,18 @@ verdict judge_bound(const json::value& value, std::string_view keyword, const js
 
 verdict judge_step(const json::value& value, const json::value& step) {
   if (!value.is_number()) return verdict::yes;
-  const std::int64_t by = count_of(step);
-  const double at = value.to_number<double>();
-  if (by < 1 || std::abs(at) >= exact_most) return verdict::unknown;
-  return from(at == std::floor(at) && std::fmod(at, static_cast<double>(by)) == 0);
+  const auto by = scaled(step), of = scaled(value);
+  if (!by || !of || by->units <= 0) return verdict::unknown;
+  if (of->units == 0) return verdict::yes;
+  const std::uint32_t places = std::max(by->places, of->places);
+  // In units of the finer of both; where these are too many for 18 digits it cannot be told.
+  const auto in_units = [&](const scaled_number& one) -> std::int64_t {
+    constexpr std::int64_t most = 999'999'999'999'999'999;
+    const std::int64_t factor = places - one.places > 18 ? most : power_of_ten(places - one.places);
+    return std::abs(one.units) > most / factor ? 0 : one.units * factor;
+  };
+  const std::int64_t a = in_units(*of), b = in_units(*by);
+  return a == 0 || b == 0 ? verdict::unknown : from(a % b == 0);
 }
 
 verdict judge_count(std::uint64_t count, const json::value& bound, bool low) {
@@ -134,6 +143,29 @@ verdict judge_items(const json::array& value, const json::object& schema, std::s
   return all.get();
 }
 
+verdict judge_contains(const json::array& value, const json::object& schema) {
+  std::uint64_t valid = 0, unknown = 0;
+  for (const json::value& item : value) {
+    const verdict here = judge(item, schema.at("contains"));
+    valid += here == verdict::yes ? 1 : 0;
+    unknown += here == verdict::unknown ? 1 : 0;
+  }
+  const json::value* low = schema.if_contains("minContains");
+  const json::value* high = schema.if_contains("maxContains");
+  const auto within = [&](std::uint64_t counted) {
+    conjunction both;
+    both.add(low == nullptr ? from(counted > 0) : judge_count(counted, *low, true));
+    if (high != nullptr) both.add(judge_count(counted, *high, false));
+    return both.get();
+  };
+  const verdict least = within(valid);
+  // Where those that cannot be told could change it, it cannot be told.
+  for (std::uint64_t more = 1; more <= unknown; ++more) {
+    if (within(valid + more) != least) return verdict::unknown;
+  }
+  return least;
+}
+
 verdict judge_array(const json::array& value, const json::object& schema, std::string_view keyword) {
   const json::value& asked = schema.at({keyword.data(), keyword.size()});
   if (keyword == "items" || keyword == "prefixItems") return judge_items(value, schema, keyword);
@@ -144,6 +176,8 @@ verdict judge_array(const json::array& value, const json::object& schema, std::s
     }
     return verdict::yes;
   }
+  if (keyword == "contains") return judge_contains(value, schema);
+  if (keyword == "minContains" || keyword == "maxContains") return verdict::yes;  // with contains
   return judge_count(value.size(), asked, keyword == "minItems");
 }
 
@@ -343,7 +377,8 @@ verdict judge_keyword(const json::value& value, const json::object& schema, std:
   if (keyword == "multipleOf") return judge_step(value, asked);
   if (is_one_of(keyword, {"minLength", "maxLength", "pattern", "format"}))
     return value.is_string() ? judge_text(value.get_string(), keyword, asked) : verdict::yes;
-  if (is_one_of(keyword, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}))
+  if (is_one_of(keyword, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains",
+                          "minContains", "maxContains"}))
     return value.is_array() ? judge_array(value.get_array(), schema, keyword) : verdict::yes;
   if (is_one_of(keyword,
                 {"required", "properties", "additionalProperties", "patternProperties", "propertyNames",

@@ -1,232 +1,248 @@
+// Which conversation is shown, what is sent, other versions, deleting, and what other tabs do.
 
-const names = {user: 'You', assistant: 'Model', tool: 'Tool result'};
-let history = [];      // messages as the API takes them
-let running = null;    // the AbortController of the answer under way
-
-const log = $('log');
-const follow = change => {
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
-  change();
-  if (atEnd) log.scrollTop = log.scrollHeight;
-};
-
-function addTurn(role, text) {
-  const turn = make('article', 'turn ' + role);
-  turn.append(make('h2', '', names[role]));
-  if (text) turn.append(make('p', 'text', text));
-  follow(() => log.append(turn));
-  return turn;
-}
-
-/// One answer on the page, and the message that it becomes.
-class Answer {
+class Chat {
   constructor() {
-    this.turn = addTurn('assistant');
-    this.turn.setAttribute('aria-busy', 'true');
-    this.message = {role: 'assistant', content: ''};
-    this.calls = [];
+    this.conversation = Conversation.fresh(false);
+    this.views = new Map();   // of the messages that are shown, by id
+    this.acts = {
+      again: message => asking.again(message),
+      goOn: message => asking.goOn(message),
+      edited: (message, text) => this.edited(message, text),
+      remove: message => this.remove(message),
+      choose: message => this.choose(message),
+      tokensOf: message => this.tokensOf(message),
+    };
+    conversations.opened = id => this.open(id);
+    conversations.gone = ids => { for (const id of ids) this.forget(id); };
+    conversations.isRunning = id => asking.runs.has(id);
+    tabs.changed = id => this.hearOfChange(id);
+    composer.onDraft = text => this.keepDraft(text);
   }
-  add(delta) {
-    if (delta.reasoning_content) {
-      this.message.reasoning_content = (this.message.reasoning_content || '') + delta.reasoning_content;
-      if (!this.thoughts) {
-        const folded = make('details', 'reasoning'), box = make('p', 'text');
-        this.thoughts = document.createTextNode('');
-        box.append(this.thoughts);
-        folded.append(make('summary', '', 'Reasoning'), box);
-        this.turn.append(folded);
-      }
-      this.thoughts.appendData(delta.reasoning_content);
-    }
-    if (delta.content) {
-      this.message.content += delta.content;
-      if (!this.said) {
-        const box = make('div', 'answer');
-        this.turn.append(box);
-        this.said = new MarkdownText(box);
-      }
-      this.said.append(delta.content);
-    }
-    for (const part of delta.tool_calls || []) this.addCall(part);
+  get running() { return asking.runs.get(this.conversation.id) || null; }
+
+  // What is shown.
+
+  /// Shows another conversation; what is under way in this one goes on.
+  show(conversation) {
+    composer.flush();
+    this.conversation = conversation;
+    conversations.shown = conversation.id;
+    this.views.clear();
+    log.replaceChildren();
+    clearProblem();
+    composer.fill(conversation.record.draft || '');
+    this.draw();
+    goToEnd();
+    conversations.draw();
+    const hash = conversation.messages.size && !conversation.record.private ? '#' + conversation.id : '';
+    if (location.hash !== hash && (hash || location.hash))
+      history.pushState(null, '', hash || location.pathname);
   }
-  addCall(part) {
-    const i = part.index || 0;
-    if (!this.calls[i]) {
-      const box = make('div', 'call'), name = make('strong'), text = make('pre');
-      box.append(name, text);
-      this.turn.append(box);
-      this.calls[i] = {name, text, call: {id: '', type: 'function', function: {name: '', arguments: ''}}};
-    }
-    const {name, text, call} = this.calls[i], said = part.function || {};
-    if (part.id) call.id = part.id;
-    call.function.name += said.name || '';
-    call.function.arguments += said.arguments || '';
-    name.textContent = 'Calls ' + call.function.name;
-    text.textContent = call.function.arguments;
+  async open(id) {
+    const wanted = this.wanted = id;
+    const running = asking.runs.get(id);
+    const conversation = running ? running.conversation : await conversations.read(id);
+    if (wanted !== this.wanted) return;
+    if (!conversation) return showNotice('This conversation is not here any more.');
+    this.show(conversation);
+    if (isCover('list') && isOpen('list')) setPanel('list', false);
+    await this.findBroken(conversation);
   }
-  /// The message for the next request, or null when there is nothing to go on from.
-  finish(notes, timeline) {
-    follow(() => {
-      if (this.said) this.said.finish();
-      if (timeline) this.turn.append(timeline);
-      if (notes) this.turn.append(make('p', 'facts', notes));
+  fresh() {
+    this.wanted = null;
+    if (covering()) setPanel(covering(), false);
+    this.show(Conversation.fresh(isPrivate()));
+    $('input').focus();
+  }
+  /// Answers of which nobody writes any more were cut: by a reload, a closed tab, a browser that ended.
+  async findBroken(conversation) {
+    const open =
+      [...conversation.messages.values()].filter(m => m.ended === 'running' || m.ended === 'elsewhere');
+    if (!open.length) return;
+    const left = new Set(await tabs.abandoned(open.map(m => m.id)));
+    const broken = [];
+    for (const message of open) {
+      // It may have been ended, here or elsewhere, while nobody answered.
+      if (tabs.writing.has(message.id) || message.ended !== 'running' && message.ended !== 'elsewhere')
+        continue;
+      message.ended = left.has(message.id) ? 'broken' : 'elsewhere';
+      if (left.has(message.id)) broken.push(message);
+      if (left.has(message.id)) message.why = 'the page was closed or loaded again while it was written.';
+      this.views.get(message.id)?.refresh();
+    }
+    if (broken.length) await conversations.keep(conversation, broken);
+    this.watchElsewhere(conversation);
+  }
+  /// A tab that writes may end without a word.
+  watchElsewhere(conversation) {
+    clearTimeout(this.watching);
+    if (![...conversation.messages.values()].some(m => m.ended === 'elsewhere')) return;
+    this.watching = setTimeout(() => {
+      if (this.conversation === conversation) this.findBroken(conversation);
+    }, 5000);
+  }
+  /// Makes the page show the path of the conversation; what is there already is left as it is.
+  draw() {
+    const path = this.conversation.path(), ids = new Set(path.map(m => m.id));
+    for (const [id, view] of this.views) {
+      if (ids.has(id)) continue;
+      view.turn.remove();
+      this.views.delete(id);
+    }
+    const fresh = document.createDocumentFragment();
+    path.forEach((message, i) => {
+      const next = path[i + 1];
+      if (!this.views.has(message.id)) fresh.append(this.viewOf(message).turn);
+      this.views.get(message.id).unanswered = message.role === 'user' && next?.role === 'assistant' &&
+                                              next.ended !== 'running' && !next.content && !next.tool_calls;
     });
-    this.turn.removeAttribute('aria-busy');
-    const calls = this.calls.filter(Boolean).map(c => c.call);
-    if (calls.length) this.message.tool_calls = calls;
-    if (!this.message.content && !calls.length) return null;
-    return this.message;
+    log.append(fresh);
+    this.showMode();
   }
-}
-
-/// Tool calls of the last answer that have no result yet.
-function openCalls() {
-  const at = history.findLastIndex(m => m.role === 'assistant');
-  const calls = at < 0 ? [] : history[at].tool_calls || [];
-  const later = history.slice(at + 1);
-  if (later.some(m => m.role === 'user')) return [];
-  return calls.filter(c => !later.some(m => m.tool_call_id === c.id));
-}
-
-function showMode() {
-  const open = openCalls();
-  $('input-label').textContent = open.length ? 'Result of ' + open[0].function.name : 'Message';
-  $('send').disabled = running !== null;
-  $('stop').disabled = running === null;
-}
-
-function numberOf(id, name) {
-  const field = $(id);
-  if (!field.checkValidity()) throw new Error(name + ': ' + field.validationMessage);
-  return field.value === '' ? undefined : Number(field.value);
-}
-
-function requestBody(asked) {
-  const system = $('system').value;
-  const body = {
-    messages: system.trim() ? [{role: 'system', content: system}, ...asked] : asked,
-    stream: true, stream_options: {include_usage: true},
-    temperature: numberOf('temperature', 'Temperature'), max_tokens: numberOf('max-tokens', 'Tokens'),
-  };
-  if ($('tools').value.trim()) {
-    try { body.tools = JSON.parse($('tools').value); } catch (e) { throw new Error('Tools: ' + e.message); }
+  viewOf(message) {
+    const run = this.running, written = run && run.answer.message === message;
+    const view = written ? run.answer.view : new MessageView(this.conversation, message, this.acts);
+    this.views.set(message.id, view);
+    return view;
   }
-  return JSON.stringify(body);
-}
-
-function notesOn(reason, usage, {first, last}) {
-  const notes = [];
-  if (reason && reason !== 'stop') notes.push(reason === 'length' ? 'cut at the token limit' : reason);
-  if (usage) {
-    const cached = (usage.prompt_tokens_details || {}).cached_tokens;
-    notes.push(usage.prompt_tokens + ' tokens in' + (cached ? ' (' + cached + ' cached)' : ''),
-               usage.completion_tokens + ' out');
-    if (usage.completion_tokens > 1 && last > first) {
-      notes.push(((usage.completion_tokens - 1) * 1000 / (last - first)).toFixed(1) + ' tokens/s');
-    }
+  refreshFeet() {
+    for (const view of this.views.values())
+      if (view.dressed && !view.growing && !view.editing) view.drawFoot();
   }
-  return notes.join(', ');
-}
+  showMode() {
+    const path = this.conversation.path(), open = this.conversation.openCalls(),
+          running = this.running !== null;
+    $('input-label').textContent = open.length ? 'Result of ' + open[0].function.name : 'Message';
+    $('input').placeholder = open.length ? 'Result of ' + open[0].function.name : 'Ask something';
+    $('send').hidden = running;
+    $('stop').hidden = !running;
+    $('title').textContent = this.conversation.record.title || 'New chat';
+    $('welcome').hidden = path.length > 0;
+    document.body.classList.toggle('secret', Boolean(this.conversation.record.private));
+    const last = path.findLast(m => m.usage);
+    composer.showContext(last ? last.usage.prompt_tokens + last.usage.completion_tokens : 0, state.context);
+  }
+  focusAnswer(id) {
+    this.views.get(id)?.turn.focus({preventScroll: true});
+  }
 
-/// Asks for an answer and adds it to the messages; an error is thrown after what had come was kept.
-async function ask(messages, control) {
-  const times = {asked: performance.now(), begun: 0, first: 0, last: 0};
-  const response = await fetch('v1/chat/completions', {
-    method: 'POST', signal: control.signal, body: requestBody(messages),
-    headers: {'Content-Type': 'application/json', ...headers()},
-  });
-  if (!response.ok) throw await refusalOf(response);
-  const answer = new Answer();
-  let reason = '', usage = null, failure = null;
-  try {
-    for await (const chunk of chunksOf(response)) {
-      usage = chunk.usage || usage;
-      for (const choice of chunk.choices) {
-        reason = choice.finish_reason || reason;
-        times.begun = times.begun || performance.now();
-        if (!choice.finish_reason && Object.keys(choice.delta).some(k => k !== 'role' && choice.delta[k])) {
-          times.last = performance.now();
-          times.first = times.first || times.last;
+  // What is asked.
+
+  async send() {
+    const text = composer.text(), {conversation} = this;
+    if (this.running || this.checking || !text.trim()) return;
+    clearProblem();
+    this.checking = true;
+    const body = await settings.checked();
+    this.checking = false;
+    if (!body || this.conversation !== conversation) return;
+    const [call] = conversation.openCalls(), {record} = conversation;
+    const last = conversation.path().at(-1);
+    // A question that got no answer stays as another version of this one.
+    const parent = last && last.role === 'user' ? last.parent : last ? last.id : null;
+    const message = conversation.add(
+      parent, call ? 'tool' : 'user', {content: text, ...(call ? {tool_call_id: call.id} : {})});
+    if (!record.title && !record.named) record.title = titleFrom(text);
+    record.draft = '';
+    composer.clear();
+    this.draw();
+    goToEnd();
+    if (!record.private && location.hash !== '#' + conversation.id)
+      history.replaceState(null, '', '#' + conversation.id);
+    conversations.shown = conversation.id;
+    this.keepDraft('');
+    const kept = conversations.keep(conversation, [message]);
+    if (!conversation.openCalls().length) await asking.ask(conversation, message.id, null, body);
+    await kept;
+  }
+
+  // Versions.
+
+  choose(message) {
+    if (this.running) return;
+    this.conversation.choose(message);
+    this.draw();
+    this.refreshFeet();
+    this.focusAnswer(message.id);
+    conversations.keep(this.conversation);
+  }
+  async edited(message, text) {
+    const {conversation} = this, {role, parent, tool_call_id} = message;
+    if (this.running) return;
+    const more = tool_call_id ? {tool_call_id} : role === 'assistant' ? {ended: 'stop', edited: true} : {};
+    const other = conversation.add(parent, role, {content: text, ...more});
+    this.draw();
+    this.refreshFeet();
+    const kept = conversations.keep(conversation, [other]);
+    if (role === 'user' || role === 'tool' && !conversation.openCalls().length)
+      await asking.ask(conversation, other.id, null);
+    else this.focusAnswer(other.id);
+    await kept;
+  }
+  /// Takes a message and what follows it away for good.
+  async take(conversation, message) {
+    const gone = conversation.remove(message);
+    if (this.conversation === conversation) this.draw();
+    const ids = gone.map(m => m.id);
+    const tokens = (await store.ofConversation('tokens', conversation.id)).filter(t => ids.includes(t.id));
+    await conversations.keep(conversation, [], {messages: {remove: ids}, tokens: {remove: ids}});
+    return {gone, tokens};
+  }
+  async remove(message) {
+    const {conversation} = this, leaf = conversation.record.leaf;
+    if (this.running) return;
+    const {gone, tokens} = await this.take(conversation, message);
+    this.refreshFeet();
+    (conversation.path().length ? this.views.get(conversation.record.leaf).turn : $('input')).focus();
+    showNotice(
+      gone.length > 1 ? `${gone.length} messages were deleted.` : 'The message was deleted.', 'Undo',
+      async () => {
+        for (const one of gone) conversation.link(one);
+        conversation.record.leaf = leaf;
+        await conversations.keep(conversation, gone, {tokens: {put: tokens}});
+        if (this.conversation === conversation) {
+          this.draw();
+          this.refreshFeet();
         }
-        follow(() => answer.add(choice.delta));
-      }
+      });
+  }
+  tokensOf(message) { return store.one('tokens', message.id); }
+
+  // What others do, and what is kept of what is not sent.
+
+  forget(id) {
+    asking.drop(id);
+    if (this.conversation.id === id) this.fresh();
+  }
+  async hearOfChange(id) {
+    const record = await store.one('conversations', id);
+    record ? conversations.records.set(id, record) : conversations.records.delete(id);
+    conversations.draw();
+    if (this.conversation.id !== id || this.running) return;
+    if (!record)
+      return showNotice('This conversation was deleted in another tab. What is shown goes with this tab.');
+    const {conversation} = this;
+    const changed = conversation.merge(record, await store.ofConversation('messages', id));
+    conversations.records.set(id, conversation.record);
+    if (this.conversation !== conversation) return;
+    this.draw();
+    for (const one of changed) {
+      const message = conversation.messages.get(one);
+      if (message?.ended === 'running' && !tabs.writing.has(one)) message.ended = 'elsewhere';
+      this.views.get(one)?.refresh();
     }
-  } catch (e) {
-    failure = e;
+    this.refreshFeet();
+    if (changed.size) this.watchElsewhere(conversation);
   }
-  const stopped = control.signal.aborted;
-  const message = answer.finish(stopped ? 'stopped' : notesOn(reason, usage, times), timelineOf(times, usage));
-  if (message) {
-    // A call cut short is no JSON, and nobody can answer it.
-    if (failure) delete message.tool_calls;
-    if (message.content || message.tool_calls) messages.push(message);
-  }
-  if (failure && !stopped) throw failure;
-}
-
-async function send() {
-  const text = $('input').value;
-  if (running || !text.trim()) return;
-  const kept = history.slice(), [call] = openCalls();
-  const message = call ? {role: 'tool', tool_call_id: call.id, content: text} : {role: 'user', content: text};
-  $('problem').textContent = '';
-  $('input').value = '';
-  history.push(message);
-  const turn = addTurn(message.role, text);
-  log.scrollTop = log.scrollHeight;
-  if (openCalls().length) return showMode();
-  const control = running = new AbortController();
-  const mine = history;
-  showMode();
-  try {
-    await ask(mine, control);
-  } catch (e) {
-    if (e.name !== 'AbortError' && mine === history) showProblem(e);
-  } finally {
-    running = null;
-  }
-  // Without an answer the question is as if never asked, so that roles go on taking turns.
-  if (mine === history && history.at(-1) === message) {
-    history = kept;
-    turn.append(make('p', 'facts', 'without an answer; not part of the conversation'));
-    if (!$('input').value) $('input').value = text;
-  }
-  showMode();
-}
-
-function showProblem(e) {
-  $('problem').textContent = e.message;
-  if (e.status === 401) {
-    $('settings').open = true;
-    $('key').focus();
+  keepDraft(text) {
+    const {conversation} = this;
+    conversation.record.draft = text;
+    if (conversation.messages.size) {
+      store.write(conversation.id, {conversations: {put: [conversation.record]}});
+    }
+    // What is written before there is a conversation is nobody's yet.
+    if (!conversation.record.private && !isPrivate()) {
+      store.write('', {settings: {put: [{name: 'draft', text: conversation.messages.size ? '' : text}]}});
+    }
   }
 }
-
-$('composer').addEventListener('submit', event => {
-  event.preventDefault();
-  send();
-});
-// Its fields are read where they are needed; the form is there for password managers and screen readers.
-$('options').addEventListener('submit', event => event.preventDefault());
-$('input').addEventListener('keydown', event => {
-  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
-    event.preventDefault();
-    send();
-  }
-});
-document.addEventListener('keydown', event => {
-  if (event.key === 'Escape' && running) running.abort();
-});
-$('stop').addEventListener('click', () => {
-  if (running) running.abort();
-  $('input').focus();
-});
-$('clear').addEventListener('click', () => {
-  if (running) running.abort();
-  history = [];
-  log.replaceChildren();
-  $('problem').textContent = '';
-  showMode();
-  $('input').focus();
-});
-

@@ -8,6 +8,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
+#include "engine/sampling/choice.hpp"
 #include "engine/sampling/sampling.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/plan/allocation_counter.hpp"
@@ -114,6 +115,56 @@ BOOST_AUTO_TEST_CASE(the_device_chooses_what_the_host_chooses_from_its_logits) {
       BOOST_TEST(sampled.front().logprobs.top[19].token == logprobs.top[19].token);
       all.push_back(chosen);
     }
+    device->release(slot_id{1});
+  }
+}
+
+// Samplers that the device does not have: the host chooses from the logits that it computed, in steps with
+// others and without, and tells the log probabilities of its own choice.
+BOOST_AUTO_TEST_CASE(the_host_chooses_where_the_device_has_no_such_sampler) {
+  ahead_model m("llama-tied");
+  const auto device = m.load({.keep_logits = true}, 3);
+  engine::sampling_workspace workspace;
+  const std::vector<token_id> banned{3, 5};
+  for (const std::uint32_t number : {8U, 16U, 24U}) {
+    const scheduled_limits limits{
+        .slots = 3, .vocab = m.model.spec.vocab, .context = m.context(), .end_of_generation = {}};
+    const auto job = mixed_job(number, limits);
+    BOOST_TEST_REQUIRE(job.sampling.needs_logits());
+    std::vector<token_id> all = job.prompt;
+    const std::vector<token_id> other_prompt{7, 8, 9};
+    std::uint32_t other = 0;  // the other sequence's next position
+    engine::draw_source draws(number);
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      const engine::sample_request request{.params = &job.sampling,
+                                           .draw = draws.next(),
+                                           .remaining = 100,
+                                           .logprobs = true,
+                                           .top_logprobs = 20,
+                                           .seen = all};
+      const auto position = static_cast<std::uint32_t>(i == 0 ? 0 : all.size() - 1);
+      const engine::sampling_params greedy{.temperature = 0.0F};
+      const engine::sample_request plain{.params = &greedy, .remaining = 100};
+      const auto fed = i == 0 ? std::span<const token_id>(other_prompt) : std::span<const token_id>{};
+      const std::vector<engine::sequence_step> steps{
+          {.slot = slot_id{0}, .position = other, .tokens = fed, .sample = &plain},
+          {.slot = slot_id{1},
+           .position = position,
+           .tokens = std::span<const token_id>(all).subspan(position),
+           .sample = &request}};
+      std::vector<engine::sampled_token> sampled;
+      const bool together = i % 3 != 2;
+      BOOST_REQUIRE(device->step(together ? std::span(steps) : std::span(steps).last(1), never, sampled));
+      if (together) other += steps.front().count();
+      const auto logits = device->logits(slot_id{1});
+      const token_id chosen = engine::choose(logits, job.sampling, all, banned, request.draw, workspace);
+      BOOST_REQUIRE_EQUAL(sampled.back().token, chosen);
+      const auto logprobs = engine::logprobs_of(logits, chosen, 20);
+      BOOST_TEST(sampled.back().logprobs.chosen == logprobs.chosen);
+      BOOST_TEST(sampled.back().logprobs.top[19].token == logprobs.top[19].token);
+      all.push_back(chosen);
+    }
+    device->release(slot_id{0});
     device->release(slot_id{1});
   }
 }

@@ -68,11 +68,11 @@ BOOST_DATA_TEST_CASE(streams_on_few_pages_get_what_each_gets_alone, data::make(a
     const grown_run got = bench.run(slots, pages, 12);
     BOOST_TEST(difference(got, alone) == "", name << ": " << slots << " slots");
     BOOST_TEST(got.counts.pages_free + got.counts.pages_cached == pages);
-    if (slots == 12) BOOST_TEST(got.set_backs > 0U);
+    if (slots == 12) BOOST_TEST(got.preemptions > 0U);
   }
   const grown_run drafted = bench.run(12, 20, 12, true, knowing(alone, bench.limits, 4, 0.3));
   BOOST_TEST(difference(drafted, alone) == "", name << ": with drafts");
-  BOOST_TEST(drafted.set_backs > 0U);
+  BOOST_TEST(drafted.preemptions > 0U);
   BOOST_TEST(drafted.drafts.right > 0U);
   BOOST_TEST(drafted.drafts.tokens > drafted.drafts.right);
 }
@@ -81,11 +81,11 @@ BOOST_AUTO_TEST_CASE(as_many_slots_as_there_can_be_share_few_pages) {
   growing_bench bench(all_shape_names.front());
   const std::uint32_t slots = kernels::sample_columns_max;
   const grown_run ample = bench.run(slots, 0, slots);
-  BOOST_TEST(ample.set_backs == 0U);
+  BOOST_TEST(ample.preemptions == 0U);
   for (const bool pinned : {true, false}) {
     const grown_run few = bench.run(slots, 400, slots, pinned);
     BOOST_TEST(difference(few, ample) == "");
-    BOOST_TEST(few.set_backs > 20U);
+    BOOST_TEST(few.preemptions > 20U);
     BOOST_TEST(few.counts.pages_free + few.counts.pages_cached == 400U);
   }
 }

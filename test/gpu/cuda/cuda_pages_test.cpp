@@ -95,7 +95,7 @@ class served_model {
   }
   void clear(engine::kv_page page) { device_->clear({&page, 1}); }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
-  [[nodiscard]] engine::kv_cache_counts counts() const { return loop_->cache_counts(); }
+  [[nodiscard]] engine::kv_cache_counts counts() const { return loop_->counts().cache; }
 
  private:
   engine::gguf_file file_;

@@ -47,7 +47,9 @@ def test_twins_of_the_other_paths(worker):
     assert refused.error['code'] == 'model_not_found'
 
 
-@pytest.mark.parametrize('path', ['/shutdown/', '//shutdown', '/v1/shutdown', '/cancel/'])
+@pytest.mark.parametrize('path', ['/shutdown/', '//shutdown', '/v1/shutdown', '/cancel/', '//lora-adapters',
+                                  '/lora-adapters/', '/v1//load_lora_adapter', '/load_lora_adapter',
+                                  '/v1/unload_lora_adapter/'])
 def test_what_a_proxy_may_forbid_has_one_path(worker, path):
     assert ask(worker, path, b'').status == 404
     assert worker.alive()

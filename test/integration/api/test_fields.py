@@ -207,8 +207,10 @@ def test_schemas_by_their_other_names(worker, ask):
 @pytest.mark.parametrize('changes', [
     {'guided_choice': ['red', 'green']}, {'guided_regex': 'red|green'},
     {'grammar': 'root ::= "red" | "green"'}, {'guided_grammar': 'root ::= "red" | "green"'},
+    {'guided_grammar': 'start: COLOUR\nCOLOUR: "red" | "green"'}, {'ebnf': '?start: "red" | "green"'},
     {'structured_outputs': {'choice': ['red', 'green']}}, {'structured_outputs': {'regex': 'red|green'}},
-    {'structured_outputs': {'grammar': 'root ::= "red" | "green"'}}], ids=str)
+    {'structured_outputs': {'grammar': 'root ::= "red" | "green"'}},
+    {'structured_outputs': {'grammar': 'start: "red" | "green"'}}], ids=str)
 def test_texts_that_are_described(worker, ask, changes):
     choice = answer_of(ask(worker, **changes))['choices'][0]
     assert (choice['message']['content'] if ask is chat else choice['text']) in ('red', 'green')
@@ -217,6 +219,7 @@ def test_texts_that_are_described(worker, ask, changes):
 
 @pytest.mark.parametrize('changes, param', [
     ({'guided_regex': '('}, 'guided_regex'), ({'grammar': 'x ::= "a"'}, 'grammar'),
+    ({'guided_grammar': 'start: colour'}, 'guided_grammar'),
     ({'guided_choice': []}, 'guided_choice'), ({'guided_choice': 'red'}, 'guided_choice'),
     ({'guided_regex': 'a', 'guided_choice': ['a']}, 'guided_choice')], ids=str)
 def test_descriptions_of_texts_that_are_none(worker, changes, param):

@@ -1,5 +1,5 @@
-"""X-Schema-Ignored: formats that constrain nothing are named in the head of the answer, in every API that
-takes a schema."""
+"""X-Schema-Ignored: formats and keywords that constrain nothing are named in the head of the answer, in every
+API that takes a schema."""
 import pytest
 
 from completion_worker import chat, start
@@ -35,6 +35,15 @@ def test_responses(worker):
         'text': {'format': {'type': 'json_schema', 'name': 'x', 'schema': SCHEMA}}})
     assert answer.status == 200, answer.body
     assert answer.headers['x-schema-ignored'] == NAMED
+
+
+def test_a_tool_with_unknown_keywords(worker):
+    answer = chat(worker, ignore_eos=False, max_tokens=60, tool_choice='required', tools=[{
+        'type': 'function', 'function': {'name': 'f', 'parameters': {
+            'type': 'object', 'strict': True, 'required': ['a'], 'propertyOrdering': ['a'],
+            'properties': {'a': {'type': 'integer', 'example': 5}}}}}])
+    assert answer.status == 200, answer.body
+    assert answer.headers['x-schema-ignored'] == 'keyword=strict, keyword=propertyOrdering, keyword=example'
 
 
 def test_what_is_enforced_is_not_named(worker):

@@ -166,13 +166,13 @@ def test_nothing_to_predict(worker):
 
 BAD = [({'prompt': None}, 'prompt'), ({'prompt': ''}, 'prompt'), ({'prompt': []}, 'prompt'),
        ({'prompt': [[]]}, 'prompt'), ({'prompt': [[[1]]]}, 'prompt'), ({'prompt': [-1]}, 'prompt'),
-       ({'prompt': [1.5]}, 'prompt'), ({'prompt': [10 ** 12]}, 'prompt'), ({'prompt': {'a': 1}}, 'prompt'),
+       ({'prompt': [1.5]}, 'prompt'), ({'prompt': [10 ** 12]}, 'prompt'), ({'prompt': {'a': 1}}, 'prompt.a'),
        ({'prompt': ['x'] * 129}, 'prompt'), ({'prompt': 'x' * 40_000}, 'prompt'),
        ({'prompt': [1] * 5_000}, 'prompt'), ({'prompt': [1, {}]}, 'prompt'),
        ({'n_predict': -3}, 'n_predict'), ({'n_predict': 10 ** 30}, 'n_predict'),
        ({'n_predict': 'x'}, 'n_predict'),
        ({'n_probs': 21}, 'n_probs'), ({'n_probs': True}, 'n_probs'), ({'mirostat': 1}, 'mirostat'),
-       ({'typical_p': 0.5}, 'typical_p'), ({'samplers': ['top_k']}, 'samplers'), ({'lora': [1]}, 'lora[0]'),
+       ({'typical_p': 1.5}, 'typical_p'), ({'samplers': ['top_k']}, 'samplers'), ({'lora': [1]}, 'lora[0]'),
        ({'grammar': 5}, 'grammar'), ({'logit_bias': [[1]]}, 'logit_bias'),
        ({'logit_bias': [[1, 'x']]}, 'logit_bias'),
        ({'logit_bias': [[i, 1] for i in range(60_000)]}, 'logit_bias'), ({'stop': ['x'] * 100_000}, 'stop'),
@@ -180,10 +180,10 @@ BAD = [({'prompt': None}, 'prompt'), ({'prompt': ''}, 'prompt'), ({'prompt': []}
        ({'response_fields': 'x'}, 'response_fields'), ({'response_fields': [1]}, 'response_fields'),
        ({'response_fields': [str(i) for i in range(65)]}, 'response_fields'),
        ({'response_fields': ['x' * 257]}, 'response_fields'), ({'return_progress': 2}, 'return_progress'),
-       ({'return_tokens': 'yes'}, 'return_tokens'), ({'post_sampling_probs': True}, 'post_sampling_probs'),
+       ({'return_tokens': 'yes'}, 'return_tokens'), ({'post_sampling_probs': 1}, 'post_sampling_probs'),
        ({'repeat_penalty': -1}, 'repeat_penalty'), ({'id_slot': 'x'}, 'id_slot'),
-       ({'temperature': 99}, 'temperature'),
-       ({'max_tokens': 5}, 'max_tokens'), ({'surprise': 1}, 'surprise'), ({'model': 'other'}, 'model')]
+       ({'temperature': 10 ** 7}, 'temperature'),
+       ({'max_tokens': -3}, 'max_tokens'), ({'surprise': 1}, 'surprise'), ({'model': 'other'}, 'model')]
 
 
 @pytest.mark.parametrize('changes, param', BAD)

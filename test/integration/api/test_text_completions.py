@@ -73,7 +73,8 @@ def test_a_stream_of_several_prompts(worker):
     ({'prompt': ['x'] * 129}, 'prompt'), ({'prompt': ['x', '']}, 'prompt'), ({'prompt': ['x', 5]}, 'prompt'),
     ({'prompt': ['x', [1]], 'n': 65}, 'n'), ({'prompt': [[1], [-1]]}, 'prompt'),
     ({'prompt': [[1], [10 ** 9]]}, 'prompt'),
-    ({'prompt': ['x', 'x ' * 2000]}, 'prompt'), ({'prompt': [[[1]]]}, 'prompt'), ({'prompt': {}}, 'prompt'),
+    ({'prompt': ['x', 'x ' * 2000]}, 'prompt'), ({'prompt': [[[1]]]}, 'prompt'),
+    ({'prompt': {}}, 'prompt.prompt_string'),
     ({'prompt': [[1] * 10_000]}, 'prompt'), ({'max_tokens': 0}, 'max_tokens'), ({'echo': 'yes'}, 'echo'),
     ({'max_tokens': 0, 'echo': False}, 'max_tokens'), ({'logprobs': 21, 'echo': True}, 'logprobs'),
     ({'best_of': 2}, 'best_of'), ({'n': 129}, 'n')])
@@ -147,10 +148,12 @@ def test_scores_do_not_depend_on_the_cache_the_neighbours_or_the_stream(worker):
     assert gathered == [{'text': c['text'], **c['logprobs']} for c in cold]
 
 
-def test_no_log_probabilities_beside_the_token_are_an_empty_list(worker):
+def test_the_token_alone_is_listed_where_none_beside_it_are_asked_for(worker):
     (choice,) = choices(text(worker, logprobs=0, max_tokens=2))
-    assert choice['logprobs']['top_logprobs'] == [{}, {}]
-    assert all(value <= 0 for value in choice['logprobs']['token_logprobs'])
+    told = choice['logprobs']
+    assert told['top_logprobs'] == [{token: value}
+                                    for token, value in zip(told['tokens'], told['token_logprobs'])]
+    assert all(value <= 0 for value in told['token_logprobs'])
     whole = chat(worker, logprobs=True, top_logprobs=0, max_tokens=2).json()
     assert [token['top_logprobs'] for token in whole['choices'][0]['logprobs']['content']] == [[], []]
 

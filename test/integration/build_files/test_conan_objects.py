@@ -10,7 +10,7 @@ import pytest
 from worker_process import BUILD, CUDA, PROJECT
 
 # What really differs with CUDA.
-OTHERS = {'app/model_setup.cpp', 'app/parse_options.cpp', 'gpu/capi/cuda_api.cpp'}
+OTHERS = {'app/model/model_setup.cpp', 'app/options/parse_options.cpp', 'gpu/capi/cuda_api.cpp'}
 
 
 def commands(build: Path) -> dict:

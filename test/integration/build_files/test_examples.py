@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from worker_process import BUILD, PROJECT
+from lora_files import Shape, write_adapter
+from worker_process import BUILD, PROJECT, Worker
 
 API, OPERATIONS, README = (PROJECT / name for name in ('docs/api.md', 'docs/operations.md', 'README.md'))
 TEMPLATE = '''{% for t in tools %}tool {{ t.function.name }}
@@ -14,7 +15,8 @@ TEMPLATE = '''{% for t in tools %}tool {{ t.function.name }}
 
 
 def blocks(page, language: str = '') -> list:
-    return re.findall(rf'^```{language}\n(.*?)^```$', page.read_text(), re.M | re.S)
+    found = re.findall(r'^```(\w*)\n(.*?)^```$', page.read_text(), re.M | re.S)
+    return [text for named, text in found if named == language]
 
 
 def test_the_chat_and_its_tools_are_what_inspect_reads(tmp_path):
@@ -58,6 +60,69 @@ def test_the_readme_shows_the_events_with_their_fields(tiny):
     sent = {e.name: list(e.data) for e in tiny.execute(max_tokens=2, ignore_eos=True)}
     for event in ('started', 'token', 'end'):
         assert fields_of(shown, event) == sent[event], event
+
+
+def transcripts(page) -> list:
+    """Of each example its command, whose further lines are indented, and the lines that it prints."""
+    out = []
+    for line in (line for block in blocks(page, 'console') for line in block.splitlines()):
+        if line.startswith('$ '):
+            out.append((line[2:], []))
+        elif line.startswith(' '):
+            out[-1] = (out[-1][0] + '\n' + line, out[-1][1])
+        else:
+            out[-1][1].append(line)
+    return out
+
+
+def shape(value):
+    """Names and kinds: what a model says differs."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value[:1]]
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return 'number' if number else type(value).__name__
+
+
+def shapes(lines) -> list:
+    """Of JSON, alone or in events; other lines as they are."""
+    out = []
+    for line in lines:
+        text = line[len('data: '):] if line.startswith('data: ') else line
+        out.append(shape(json.loads(text)) if text.startswith('{') else line)
+    return out
+
+
+def test_the_commands_of_the_api_print_what_is_shown(tiny):
+    shown = transcripts(API)
+    assert len(shown) >= 6
+    for command, answer in shown:
+        assert command.startswith('curl -s') and 'http://127.0.0.1:8080/' in command, command
+        here = command.replace('http://127.0.0.1:8080/', f'http://127.0.0.1:{tiny.port}/')
+        said = subprocess.run(['bash', '-c', here], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+        said = shapes([line for line in said.decode().splitlines() if line and not line.startswith(':')])
+        expected = shapes(answer)
+        assert answer and expected[-1] == said[-1], (command, said[-1])
+        assert all(one in said for one in expected), (command, said)
+        assert answer[0].startswith('data: ') or len(said) == len(expected), command
+
+
+def test_the_adapters_of_the_api_are_chosen_as_shown(models, tmp_path):
+    (block,) = [b for b in blocks(API) if '--lora' in b]
+    start, ask = block.splitlines()
+    assert start.startswith('worker-orcd --model base.gguf ')
+    words = start.split()[1:]
+    words[words.index('base.gguf')] = str(models('base', *Shape().options()))
+    for seed, name in enumerate(('legal.gguf', 'tone')):
+        folder = write_adapter(tmp_path / name, seed)
+        words = [word.replace(f'/models/{name}', str(folder)) for word in words]
+    with Worker(*words) as worker:
+        worker.wait_event('ready')
+        here = ask.replace(':8080/', f':{worker.port}/')
+        said = json.loads(subprocess.run(['bash', '-c', here], stdout=subprocess.PIPE, check=True,
+                                         timeout=60).stdout)
+        assert said['model'] == 'legal' and said['choices'][0]['text'], said
 
 
 @pytest.mark.parametrize('page', [README, API, OPERATIONS])

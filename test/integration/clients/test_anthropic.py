@@ -159,7 +159,7 @@ def test_the_tool_runner_runs(qwen):
     ({'messages': []}, 'messages'),
     ({'messages': [{'role': 'user', 'content': [{'type': 'image', 'source': {
         'type': 'base64', 'media_type': 'image/png', 'data': 'aGk='}}]}]}, 'messages[0].content[0].type'),
-    ({'tools': [{'type': 'web_search_20250305', 'name': 'web_search'}]}, 'tools[0].type'),
+    ({'tools': [{'type': 'bash_20250124', 'name': 'bash'}]}, 'tools[0].type'),
     ({'extra_body': {'thread': {'type': 'create'}}}, 'thread')])
 def test_a_refusal_names_the_field(client, changes, field):
     with pytest.raises(anthropic.BadRequestError) as caught:

@@ -115,25 +115,45 @@ def test_a_client_that_leaves_costs_no_more(leaving, client):
     leaving.wait_idle()
 
 
-def test_a_call_that_was_made_and_its_result(worker):
-    """The next turn as OpenCode makes it of what it got."""
-    asked = {'tool_choice': {'type': 'function', 'function': {'name': 'bash'}}, 'temperature': 0,
-             'reasoning_effort': 'none'}
-    chunks = chunks_of(ask(worker, 'opencode', 'first turn', **asked).body)
+def call_of(chunks: List[dict]):
+    """The calls and the reason of the end, put together as a client does."""
     calls: dict = {}
-    for chunk in chunks:
-        for choice in chunk['choices']:
-            for part in choice['delta'].get('tool_calls', []):
-                call = calls.setdefault(part['index'], {'id': '', 'name': '', 'arguments': ''})
-                call['id'] += part.get('id', '')
-                call['name'] += part['function'].get('name', '')
-                call['arguments'] += part['function']['arguments']
-    assert [call['name'] for call in calls.values()][:1] == ['bash']
-    assert all(isinstance(json.loads(call['arguments']), dict) for call in calls.values())
+    reason = None
+    for choice in (choice for chunk in chunks for choice in chunk['choices']):
+        reason = choice['finish_reason'] or reason
+        for part in choice['delta'].get('tool_calls', []):
+            call = calls.setdefault(part['index'], {'id': '', 'name': '', 'arguments': ''})
+            call['id'] += part.get('id', '')
+            call['name'] += part['function'].get('name', '')
+            call['arguments'] += part['function']['arguments']
+    return list(calls.values()), reason
+
+
+def is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+# What this model says goes on for long: under the schema of bash it has not ended after TOKENS, while a tool
+# without parameters is called in whole.
+@pytest.mark.parametrize('name, reason', [('bash', 'length'), ('now', 'tool_calls')])
+def test_a_call_that_was_made_and_its_result(worker, name, reason):
+    """The next turn as OpenCode makes it of what it got: a call that the limit cut is never dressed up as a
+    whole one, and the conversation goes on either way."""
+    now = {'type': 'function', 'function': {'name': 'now', 'parameters': {
+        'type': 'object', 'properties': {}, 'additionalProperties': False}}}
+    tools = [*REQUESTS['opencode']['first turn']['tools'], now]
+    asked = {'tool_choice': {'type': 'function', 'function': {'name': name}}, 'temperature': 0,
+             'reasoning_effort': 'none', 'tools': tools}
+    calls, ended = call_of(chunks_of(ask(worker, 'opencode', 'first turn', **asked).body))
+    assert ended == reason and [call['name'] for call in calls] == [name]
+    assert [is_object(call['arguments']) for call in calls] == [ended != 'length']
     turn = {'role': 'assistant', 'content': '', 'tool_calls': [
         {'id': c['id'], 'type': 'function', 'function': {'name': c['name'], 'arguments': c['arguments']}}
-        for c in calls.values()]}
-    results = [{'role': 'tool', 'tool_call_id': c['id'], 'content': 'not found'} for c in calls.values()]
+        for c in calls]}
+    results = [{'role': 'tool', 'tool_call_id': c['id'], 'content': 'not found'} for c in calls]
     messages = [*REQUESTS['opencode']['first turn']['messages'], turn, *results]
-    last = chunks_of(ask(worker, 'opencode', 'first turn', messages=messages).body)[-1]
+    last = chunks_of(ask(worker, 'opencode', 'first turn', messages=messages, tools=tools).body)[-1]
     assert last['usage']['prompt_tokens_details']['cached_tokens'] > last['usage']['prompt_tokens'] / 2

@@ -6,6 +6,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
@@ -18,18 +19,20 @@ HOLDER = BUILD / 'worker-orcd-holder'
 # Of the engines that the tests start. A GPU that nobody uses may have no name yet where drivers list it.
 OWN_DEVICE = ('--device', 'host' if BACKEND == 'host' else gpu_memory.name())
 HELLO, WELCOME, TAKE_OVER, SOCKETS, CLOSED, YIELD, PING, OFFER, PROBE, REPORT = range(1, 11)
-WAITING, STANDBY, WHO, REST = range(21, 25)
+WAITING, STANDBY, WHO, REST, SIGNAL, RELOADED = range(21, 27)
+JOURNAL_DAMAGED = 30
+HANG_UP, HAND_OVER = range(1, 3)  # of SIGNAL
 CLAIM, GRANT, DENY, PUT, COMMIT, GET, PIECE, DONE, ASK, STATE = range(11, 21)
 WRITE, READ, WRITE_OR_READ = range(1, 4)
 NO_TIMEOUT = 0xFFFFFFFF
-MAGIC, VERSION = 0x4843524F, 2  # of frames
+MAGIC, VERSION = 0x4843524F, 4  # of frames
 ROOM = struct.pack('=I', 4_096)  # of TAKE_OVER
 
 
 class Holder(Worker):
-    def __init__(self, folder: Path, port: int, *options: str, **more):
+    def __init__(self, folder: Path, port: int, *options: str, binary: Path = HOLDER, **more):
         super().__init__('--failover-dir', str(folder), *options, backend=False, port=str(port),
-                         binary=HOLDER, **more)
+                         binary=binary, **more)
 
     def events(self, name: Optional[str] = None, **fields) -> List[dict]:
         """Its engines write to the same place, and not all of it is JSON."""
@@ -45,6 +48,12 @@ class Holder(Worker):
 def check(folder: Path, what: str) -> int:
     return subprocess.run([str(HOLDER), '--failover-dir', str(folder), '--check', what],
                           stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode
+
+
+def said(folder: Path, what: str) -> List[str]:
+    """What a check prints for people."""
+    return subprocess.run([str(HOLDER), '--failover-dir', str(folder), '--check', what], text=True,
+                          stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout.splitlines()
 
 
 def descriptors(process: Worker) -> int:
@@ -77,9 +86,9 @@ class Held(Engines):
     """Engines with a holder."""
 
     def __init__(self, model: Path, folder: Path):
-        # A socket's path is short.
-        self.base = folder / 'h'
-        super().__init__(model, self.base)
+        # A socket's path is short, and the name of a GPU in it long.
+        self.short = None if BACKEND == 'host' else tempfile.TemporaryDirectory(prefix='held')
+        super().__init__(model, Path(self.short.name if self.short else folder) / 'h')
         self.holders: List[Holder] = []
 
     def start_holder(self, *options: str, ready: bool = True) -> Holder:
@@ -99,6 +108,8 @@ class Held(Engines):
         finally:
             for holder in self.holders:
                 holder.end()
+            if self.short:
+                self.short.cleanup()
 
     def follow(self, gone: Engine) -> Engine:
         """Starts an engine that ended again."""
@@ -150,9 +161,9 @@ class Client:
             return 0, b'', descriptors
         return struct.unpack('=IHHII', packet[:16])[2], packet[16:], descriptors
 
-    def hello(self, engine: int) -> None:
+    def hello(self, engine: int, system_port: int = 0) -> None:
         process = os.pidfd_open(os.getpid())
-        self.send(HELLO, struct.pack('=I', engine), [process])
+        self.send(HELLO, struct.pack('=II', engine, system_port), [process])
         os.close(process)
 
     def is_dropped(self) -> bool:

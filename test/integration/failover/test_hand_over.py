@@ -11,7 +11,7 @@ import pytest
 from engines import Engine, ask
 from holders import get, settle
 from http_client import Connection
-from test_streams import SLOTS, TEMPLATE, ask_all
+from test_streams import ask_all, chat_options
 from worker_process import BACKEND, BINARY, PATIENCE, STRETCH, wait_until
 
 LONG = {'prompt': 'Once', 'max_tokens': 80, 'seed': 5, 'temperature': 0.7}
@@ -70,9 +70,7 @@ def text_of(events) -> str:
 
 def test_every_kind_of_answer_goes_on_over_five_hand_overs(held, slow_model, tmp_path):
     held.model = slow_model
-    template = tmp_path / 'template.jinja'
-    template.write_text(TEMPLATE)
-    options = (*SLOTS, '--holder', 'require', '--model-name', 'slow', '--chat-template', str(template))
+    options = chat_options(tmp_path)
     active, standby = held.pair(*options)
     alone = {one.kind: one for one in ask_all(held.port, 'alone', lambda: None)}
     pair = [active, standby]

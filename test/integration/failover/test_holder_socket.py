@@ -1,4 +1,5 @@
 """The holder's own socket: where it can be, and what strangers and broken engines do to it."""
+import errno
 import os
 import signal
 import socket
@@ -10,15 +11,15 @@ from subprocess import PIPE, Popen, run
 import pytest
 
 from holders import (CLOSED, HELLO, HOLDER, MAGIC, OFFER, PING, PROBE, REPORT, ROOM, SOCKETS, TAKE_OVER,
-                     VERSION, Client, Holder, answers_nobody, check, descriptors)
+                     STANDBY, VERSION, WELCOME, Client, Holder, answers_nobody, check, descriptors)
 from ports import free_port
 from worker_process import PATIENCE, SANITIZED, wait_until
 
 
 # --- what is wrong at the start ------------------------------------------------------------------
 
-def start_in(folder, port: int, *options: str) -> Holder:
-    return Holder(folder, port, *options)
+def start_in(folder, port: int, *options: str, **more) -> Holder:
+    return Holder(folder, port, *options, **more)
 
 
 @pytest.mark.parametrize('place', ['a file in the way', 'another holder', 'open to others', 'no parent',
@@ -108,9 +109,9 @@ def test_whoever_breaks_a_rule_is_dropped_alone(held, breach):
         elif breach == 'type':
             bad.send(99)
         elif breach == 'no descriptor':
-            bad.send(HELLO, struct.pack('=I', 4))
+            bad.send(HELLO, struct.pack('=II', 4, 0))
         elif breach == 'too many':
-            bad.send(HELLO, struct.pack('=I', 4), [pipe[0]] * 100)
+            bad.send(HELLO, struct.pack('=II', 4, 0), [pipe[0]] * 100)
         elif breach == 'no hello':
             bad.send(TAKE_OVER, ROOM)
         elif breach == 'twice hello':
@@ -142,11 +143,32 @@ def test_an_engine_of_the_same_number_is_refused_while_the_first_lives(held):
         assert first.receive()[0] == SOCKETS
 
 
+def test_a_takeover_is_warned_of_only_where_the_engine_before_stays(tmp_path):
+    """Whoever is killed has lost its lock before its last socket: that is a moment, and no fault."""
+    with start_in(tmp_path / 'h', free_port(), '--log-level', 'debug') as holder:
+        holder.wait_event('ready')
+        first, second, third = (Client(tmp_path / 'h') for _ in range(3))
+        for number, one in enumerate((first, second, third)):
+            one.hello(number)
+            assert one.receive()[0] == WELCOME
+        first.send(TAKE_OVER, ROOM)
+        assert first.receive()[0] == SOCKETS
+        second.send(TAKE_OVER, ROOM)
+        holder.wait_event('takeover_waits', level='debug', engine_id=1, active=0)
+        first.socket.close()
+        assert second.receive()[0] == SOCKETS
+        third.send(TAKE_OVER, ROOM)
+        holder.wait_event('takeover_waits', level='warning', engine_id=2, active=1)
+        assert len(holder.events('takeover_waits', level='warning')) == 1
+        for one in (second, third):
+            one.socket.close()
+
+
 def test_a_pidfd_of_another_process_is_refused(held):
     """The holder kills what hangs: nobody may make it kill another process."""
     with Client(held.folder) as client:
         other = os.pidfd_open(held.holder.pid)
-        client.send(HELLO, struct.pack('=I', 4), [other])
+        client.send(HELLO, struct.pack('=II', 4, 0), [other])
         os.close(other)
         assert client.is_dropped()
     held.holder.wait_event('engine_refused', engine_id=4)
@@ -203,7 +225,9 @@ def test_a_thousand_connects_and_a_client_that_never_reads_do_no_harm(held):
     ([], 'failover-dir'), (['--port', '0'], '--port'), (['--port', '80'], '--port'),
     (['--address', 'y'], '--address'), (['--journal-mib', '15'], '--journal-mib'),
     (['--nonsense', '1'], '--nonsense'), (['--run', '2'], '--run'), (['--', '--slots', '1'], '--run'),
-    (['--group'], 'value'), (['--check', 'y'], '--check')])
+    (['--group'], 'value'), (['--check', 'y'], '--check'),
+    (['--run', '2', '--', '--engine-id', '1'], '--engine-id'),
+    (['--run', '2', '--', '--system-port', '8079'], 'system port of engine 1')])
 def test_wrong_usage(options, word):
     place = ['--failover-dir', 'x'] if options else []
     ended = run([str(HOLDER), *place, *options], stdout=PIPE, stderr=PIPE, timeout=PATIENCE, check=False)
@@ -216,7 +240,7 @@ def test_an_engine_that_stands_by_and_stops_is_killed_while_nobody_serves(tmp_pa
     script = ('import sys, time; from pathlib import Path; from holders import *\n'
               'with Client(Path(sys.argv[1])) as engine:\n'
               '    engine.hello(3)\n'
-              '    engine.send(STANDBY, bytes(8))\n'
+              '    engine.send(STANDBY, bytes(28))\n'
               '    print("there", flush=True)\n'
               '    for _ in range(int(sys.argv[2])): engine.send(PING, bytes(8)); time.sleep(0.2)\n'
               '    time.sleep(600)')
@@ -234,3 +258,20 @@ def test_an_engine_that_stands_by_and_stops_is_killed_while_nobody_serves(tmp_pa
                 engine.kill()
                 engine.wait(PATIENCE)
         wait_until(lambda: len(holder.events('engine_hangs', engine_id=3)) == 2, PATIENCE, 'it says so')
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can make name spaces')
+@pytest.mark.parametrize('role', ['active', 'standby'])
+def test_an_engine_that_cannot_be_killed_is_told_of_once(tmp_path, role):
+    """From another PID namespace no signal goes through: it is not said to be killed, nor said again."""
+    folder, sees = tmp_path / 'pair', ('unshare', '--pid', '--fork', '--mount-proc', '--kill-child')
+    with start_in(folder, free_port(), '--hang-timeout', '1', prefix=sees) as holder:
+        holder.wait_event('ready')
+        with Client(folder) as engine:
+            engine.hello(3)
+            engine.send(TAKE_OVER, ROOM) if role == 'active' else engine.send(STANDBY, bytes(28))
+            told = holder.wait_event('engine_not_killed', engine_id=3)
+            assert told['level'] == 'warning' and 'another PID namespace' in told['message']
+            assert (told['errno'], told['hang_timeout_s']) == (errno.EINVAL, 1)
+            time.sleep(4)  # in which it hangs some more times
+            assert len(holder.events('engine_not_killed')) == 1 and not holder.events('engine_hangs')

@@ -7,7 +7,7 @@ import pytest
 
 from engines import ask
 from fake_systemd import FakeSystemd, listening, passing_descriptors
-from holders import Held, Holder, get, settle
+from holders import OWN_DEVICE, Held, Holder, get, settle
 from http_client import Connection
 from worker_process import PATIENCE, wait_until
 
@@ -32,8 +32,8 @@ class Kept(Held):
         """A holder that is passed these descriptors, by name."""
         given = descriptors or {}
         prefix = passing_descriptors(list(given.values()), list(given)) if given else ()
-        self.holders.append(Holder(self.folder, self.port, prefix=prefix, keep_descriptors=True,
-                                   environment={'NOTIFY_SOCKET': self.manager.path}))
+        self.holders.append(Holder(self.folder, self.port, *OWN_DEVICE, prefix=prefix,
+                                   keep_descriptors=True, environment={'NOTIFY_SOCKET': self.manager.path}))
         self.holder.wait_event('ready')
         return self.holder
 
@@ -181,6 +181,62 @@ def test_an_engine_that_lives_knows_better(kept):
             settle(kept.port)
             kept.wait_kept(2)
     kept.wait_kept(0)
+
+
+def test_a_damaged_journal_is_replaced_in_the_store(kept):
+    holder = kept.hold()
+    active = kept.start(0, state='ACTIVE')
+    idle, silent = Connection(kept.port), Connection(kept.port)
+    assert get(idle).status == 200
+    settle(kept.port)
+    kept.wait_kept(2)
+    holder.kill()
+    active.kill()
+    journal = kept.manager.kept['journal']
+    before = os.fstat(journal)
+    for head in (0, before.st_size - 4_096):
+        os.pwrite(journal, bytes(64), head)
+    kept.hold(kept.manager.kept)
+    assert kept.holder.wait_event('restored')['connections'] == 2
+    kept.start(0, state='ACTIVE')
+    assert kept.holder.wait_event('journal_replaced')['connections_closed'] == 1
+    assert idle.at_end(PATIENCE) and get(silent).status == 200
+    silent.close()
+    kept.wait_kept(0)
+    wait_until(lambda: os.fstat(kept.manager.kept['journal']).st_ino != before.st_ino, PATIENCE,
+               'the new journal is kept')
+    # It is good for one more restart of everything.
+    with Connection(kept.port) as again:
+        assert get(again).status == 200
+        settle(kept.port)
+        kept.wait_kept(1)
+        kept.holder.kill()
+        kept.all[-1].kill()
+        kept.hold(kept.manager.kept)
+        kept.start(0, state='ACTIVE')
+        assert get(again).status == 200
+    assert not kept.holder.events('journal_replaced')
+
+
+def test_an_engine_that_serves_goes_on_with_a_damaged_journal(kept):
+    holder = kept.hold()
+    active = kept.start(0, state='ACTIVE')
+    with Connection(kept.port) as idle:
+        assert get(idle).status == 200
+        settle(kept.port)
+        kept.wait_kept(1)
+        holder.kill()
+        journal = kept.manager.kept['journal']
+        for head in (0, os.fstat(journal).st_size - 4_096):
+            os.pwrite(journal, bytes(64), head)
+        kept.hold(kept.manager.kept)
+        kept.holder.wait_event('adopted')
+        assert get(idle).status == 200
+        standby = kept.start(1, state='STANDBY')
+        assert not kept.holder.events('journal_replaced')
+        active.kill()
+        assert idle.at_end(PATIENCE) and ask(kept.port, '/health').json()['engine_id'] == 1
+    assert standby.wait_event('connections_taken_over')['lost'] == 1
 
 
 def test_foreign_descriptors_are_refused_with_one_line(kept):

@@ -54,7 +54,7 @@ def report(held: Held) -> Tuple[int, int, int]:
         client.send(PROBE)
         kind, body, _ = client.receive()
     assert kind == REPORT
-    engines, _, _, active, sockets, _ = struct.unpack('=IIIIII', body)
+    engines, _, _, _, active, sockets, _, _ = struct.unpack('=8I', body)
     return engines, active, sockets
 
 

@@ -1,14 +1,18 @@
 """A holder that runs its engines itself: starts, restarts, kills and ends them."""
+import json
 import os
+import shutil
 import signal
-from typing import List, Sequence
+from contextlib import ExitStack
+from typing import Dict, List, Sequence
 
 import pytest
 
-from engines import Witness
-from holders import Held, Holder, check, get, settle
-from http_client import Connection
-from worker_process import BACKEND, PATIENCE, STRETCH, wait_until
+from engines import Witness, ask
+from holders import HOLDER, Held, Holder, check, get, said, settle
+from http_client import Connection, Stream
+from ports import free_port
+from worker_process import BACKEND, BINARY, PATIENCE, STRETCH, request_body, wait_until
 
 
 class Running:
@@ -18,12 +22,11 @@ class Running:
         self.held = held
         self.holders: List[Holder] = []
 
-    def start(self, *options: str, run: int = 2, model: str = '',
-              engine_options: Sequence[str] = ()) -> Holder:
-        # Other tests may have the system ports.
-        engine = ['--backend', BACKEND, '--log-format', 'json', '--system-enabled', 'false', '--model',
+    def start(self, *options: str, run: int = 2, model: str = '', engine_options: Sequence[str] = (),
+              system: Sequence[str] = ('--system-enabled', 'false'), **more) -> Holder:
+        engine = ['--backend', BACKEND, '--log-format', 'json', *system, '--model',
                   model or str(self.held.model), *engine_options]
-        holder = Holder(self.held.folder, self.held.port, *options, '--run', str(run), '--', *engine)
+        holder = Holder(self.held.folder, self.held.port, *options, '--run', str(run), '--', *engine, **more)
         self.holders.append(holder)
         return holder
 
@@ -110,6 +113,132 @@ def test_a_stopped_engine_is_killed_and_followed(running):
         witness.is_gone_on_with()
     holder.wait_event('engine_hangs', engine_id=first)
     holder.wait_event('engine_ended', engine_id=first, signal=signal.SIGKILL)
+
+
+def test_a_stopped_standby_is_killed_and_followed_while_another_serves(running):
+    holder = running.start('--hang-timeout', '5')
+    first = serving(running)
+    wait_standby(holder, 1 - first)
+    os.kill(pid_of(holder, 1 - first), signal.SIGSTOP)
+    holder.wait_event('engine_hangs', engine_id=1 - first)
+    holder.wait_event('engine_ended', engine_id=1 - first, signal=signal.SIGKILL)
+    wait_standby(holder, 1 - first, 2)
+    assert serving(running) == first and len(holder.events('engine_hangs')) == 1
+
+
+def begins_to_drain(holder: Holder, engine: int) -> str:
+    """When it does, by the log."""
+    return holder.wait_event('failover_state', engine_id=engine, to='DRAINING')['ts']
+
+
+def test_the_engine_that_serves_ends_last_and_finishes_what_runs(running):
+    """It must not hand over to one that is about to end, too."""
+    holder = running.start()
+    first = serving(running)
+    wait_standby(holder, 1 - first)
+    with Connection(running.held.port, timeout=PATIENCE) as one:
+        one.request('POST', '/execute', json.dumps(request_body(prompt='Once', max_tokens=300)).encode())
+        stream = Stream(one)
+        stream.until('token', 3)
+        holder.terminate()
+        ended = holder.wait_event('engine_ended', engine_id=1 - first, exit_code=0)['ts']
+        assert begins_to_drain(holder, first) >= ended
+        end = stream.rest()[-1]
+    assert end.name == 'end' and 'resumed' not in end.data
+    assert holder.wait_exit(60) == 0
+    assert not holder.events('hand_over')
+
+
+@pytest.mark.parametrize('again', [False, True])
+def test_a_standby_that_does_not_end_keeps_nobody(running, again):
+    holder = running.start('--hang-timeout', '0')
+    first = serving(running)
+    wait_standby(holder, 1 - first)
+    os.kill(pid_of(holder, 1 - first), signal.SIGSTOP)
+    holder.terminate()
+    if again:
+        holder.wait_event('shutdown', worker_id='holder')
+        holder.terminate()
+        begins_to_drain(holder, first)
+        assert not holder.events('engine_hangs'), 'the second one is for all at once'
+    assert holder.wait_exit(60) == 0
+    killed = holder.wait_event('engine_hangs', engine_id=1 - first)['ts']
+    if not again:
+        assert begins_to_drain(holder, first) >= killed
+
+
+def free_pair() -> int:
+    """The first of two ports that follow each other."""
+    while True:
+        first, second = free_port(), free_port()
+        if second == first + 1:
+            return first
+
+
+def system_ports(holder: Holder) -> Dict[int, int]:
+    return {event['engine_id']: event['port'] for event in holder.events('system_port')}
+
+
+@pytest.mark.parametrize('by', ['option', 'variable'])
+def test_each_engine_has_a_system_port_of_its_own(running, by, monkeypatch):
+    first = free_pair()
+    system = ('--system-port', str(first)) if by == 'option' else ()
+    if by == 'variable':
+        monkeypatch.setenv('DYN_SYSTEM_PORT', str(first))
+    holder = running.start(system=system)
+    active = serving(running)
+    wait_standby(holder, 1 - active)
+    assert system_ports(holder) == {0: first, 1: first + 1}
+    told = said(running.held.folder, 'ready')
+    assert told[0].startswith(f'holder: ready, port {running.held.port}, connections ')
+    assert told[1:] == [f'engine {n}: {"serves" if n == active else "stands by"}, pid {pid_of(holder, n)}, '
+                        f'system port {first + n}' for n in (0, 1)]
+    for number in (0, 1):
+        assert ask(first + number, '/health').json()['engine_id'] == number
+
+
+def test_two_pairs_of_a_host_have_no_port_in_common(tiny_model, tmp_path):
+    with ExitStack() as both:
+        holders = []
+        for name in ('a', 'b'):
+            held = both.enter_context(Held(tiny_model, tmp_path / name))
+            pair = both.enter_context(Running(held))
+            (tmp_path / name).mkdir()
+            holders.append(pair.start(system=()))
+            active = serving(pair)
+            wait_standby(holders[-1], 1 - active)
+        ports = [port for holder in holders for port in system_ports(holder).values()]
+        assert len(set(ports)) == 4 and not any(holder.events('engine_ended') for holder in holders)
+        assert [ask(port, '/live').status for port in ports] == [200] * 4
+
+
+def test_the_upgrade_of_the_documents_loses_no_stream(running, tmp_path):
+    """Of both engines and the holder, while one stream goes on."""
+    asked = {'prompt': 'Once', 'max_tokens': 1200, 'seed': 3, 'temperature': 0.7, 'ignore_eos': True}
+    for program in (HOLDER, BINARY):
+        shutil.copy2(program, tmp_path)
+    holder = running.start(binary=tmp_path / HOLDER.name)
+    first = serving(running)
+    wait_standby(holder, 1 - first)
+    with Connection(running.held.port, timeout=PATIENCE * STRETCH) as one:
+        one.request('POST', '/execute', json.dumps(request_body(**asked)).encode())
+        stream = Stream(one)
+        stream.until('token', 3)
+        (tmp_path / BINARY.name).unlink()
+        shutil.copy2(BINARY, tmp_path)
+        for old in (1 - first, first):
+            stood_by = [states(holder, engine).count('STANDBY') for engine in (0, 1)]
+            os.kill(pid_of(holder, old), signal.SIGTERM)
+            holder.wait_event('engine_ended', engine_id=old, exit_code=0)
+            wait_standby(holder, old, stood_by[old] + 1)
+            assert os.readlink(f'/proc/{pid_of(holder, old)}/exe') == str(tmp_path / BINARY.name)
+            holder.process.send_signal(signal.SIGUSR2)
+            wait_until(lambda: serving(running) == old, PATIENCE * STRETCH, 'it serves')
+            wait_standby(holder, 1 - old, stood_by[1 - old] + 1)
+        holder.kill()
+        running.start().wait_event('adopted')
+        end = stream.rest()[-1]
+    assert end.name == 'end' and end.data['tokens_out'] == 1200 and 'resumed' not in end.data
 
 
 def test_engines_that_cannot_start_end_all_with_2(running):

@@ -4,14 +4,17 @@ import json
 import re
 import shutil
 import signal
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Set, Tuple
 
 import pytest
 
-from engines import Engine
-from holders import OWN_DEVICE, Held, WeightsClient
+from engines import Engine, Engines
+from holders import OWN_DEVICE, Held, Holder, WeightsClient
 from http_client import Connection
+from ports import free_port
 from worker_process import BACKEND, PATIENCE, STRETCH, wait_until
 
 SHAPE = ('--embedding', '256', '--heads', '8', '--ffn', '2048', '--layers', '3')
@@ -173,3 +176,16 @@ def test_the_next_holder_gets_the_weights_from_whoever_has_them(sharing):
     wait_until(complete, PATIENCE, 'both have their weights at the holder again')
     third = start(sharing, 2, 'STANDBY')
     third.wait_event('weights_imported')
+
+
+def test_the_sockets_of_the_weights_may_be_in_another_folder(wide_model, tmp_path):
+    """Named by the variable that pods have for it. A socket's path is short, and a GPU's name in it long."""
+    folder = tmp_path / 'pair'
+    folder.mkdir(mode=0o700)
+    with tempfile.TemporaryDirectory(prefix='w') as sockets, Engines(wide_model, folder) as engines, \
+            Holder(Path(sockets), free_port(), *OWN_DEVICE) as holder:
+        where = {'GMS_SOCKET_DIR': sockets}
+        holder.wait_event('ready')
+        engines.start(0, *SHARE, environment=where, state='ACTIVE')
+        second = engines.start(1, *SHARE, environment=where, state='STANDBY')
+        assert second.wait_event('weights_imported')['kv_cache'] == 'own'  # connections are no holder's

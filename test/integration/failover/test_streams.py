@@ -29,7 +29,7 @@ TEMPLATE = ('{% if tools %}{{ tools | tojson }}{% endif %}'
             '{% for m in messages %}{{ m.role }}: {{ m.content }}\n'
             '{% endfor %}{% if add_generation_prompt %}assistant: <tool_call>{% endif %}')
 # What tells of time, or was drawn for one request.
-FIGURES = re.compile(r'"(\w*_ms|tokens_per_second|started_at|created|created_at|completed_at|'
+FIGURES = re.compile(r'"(\w*_ms|\w*_duration|\w*_per_second|started_at|created|created_at|completed_at|'
                      r'tokens_cached|cached_tokens|id|item_id|call_id|job_id)": ?("[^"]*"|[0-9.e+-]+)')
 
 # Of /v1/messages, where others have a comment.
@@ -50,11 +50,24 @@ REQUESTS: Dict[str, tuple] = {
     'whole chat': ('/v1/chat/completions', CHAT),
     'completion': ('/v1/completions', {'model': 'slow', 'prompt': 'One day', 'max_tokens': 200, 'seed': 9,
                                        'temperature': 0.9, 'presence_penalty': 0.4, 'stream': True}),
+    'completion with all samplers': ('/completion', {
+        'prompt': 'One day', 'n_predict': 200, 'seed': 9, 'temperature': 0.9, 'top_p': 0.9, 'stream': True,
+        'typical_p': 0.95, 'xtc_probability': 0.5, 'xtc_threshold': 0.05, 'top_n_sigma': 2, 'n_probs': 1,
+        'dynatemp_range': 0.3, 'dry_multiplier': 0.8, 'dry_allowed_length': 1}),
     'messages': ('/v1/messages', {'model': 'slow', 'max_tokens': 150, 'stream': True, 'temperature': 0.0,
                                   'messages': [{'role': 'user', 'content': 'hello'}]}),
     'responses': ('/v1/responses', {'model': 'slow', 'input': 'hello', 'max_output_tokens': 150,
                                     'stream': True, 'temperature': 0.0}),
+    'ollama': ('/api/chat', {'model': 'slow', 'messages': CHAT['messages'],
+                             'options': {'num_predict': 150, 'temperature': 0.8, 'seed': 4}}),
 }
+
+
+def chat_options(folder) -> tuple:
+    """Of engines that answer every kind of request."""
+    template = folder / 'template.jinja'
+    template.write_text(TEMPLATE)
+    return (*SLOTS, '--holder', 'require', '--model-name', 'slow', '--chat-template', str(template))
 
 
 class Asked:
@@ -82,7 +95,7 @@ class Asked:
     def told(self) -> List[str]:
         """What was answered, in its order; choices of one request each in theirs."""
         text = re.sub(r',"resumed":[0-9]+', '', self.body.decode())
-        lines = FIGURES.sub(r'"\1":0', text).split('\n')
+        lines = [line.lstrip(' ') for line in FIGURES.sub(r'"\1":0', text).split('\n')]
         # What keeps a stream alive comes by the clock.
         return [line for line in lines if line and not line.startswith(':') and line not in PING]
 
@@ -116,9 +129,7 @@ def test_every_kind_of_answer_goes_on_through_kills(held, slow_model, tmp_path, 
     """Kills at random moments: before a request is read, while it is queued, in its prompt, in its stream."""
     held.model = os.environ.get('ORCD_STREAM_MODEL', slow_model)
     draw = random.Random(seed)
-    template = tmp_path / 'template.jinja'
-    template.write_text(TEMPLATE)
-    options = (*SLOTS, '--holder', 'require', '--model-name', 'slow', '--chat-template', str(template))
+    options = chat_options(tmp_path)
     active, standby = held.pair(*options)
     alone = {one.kind: one for one in ask_all(held.port, 'alone', lambda: None)}
     for one in alone.values():
@@ -178,14 +189,18 @@ def test_a_full_journal_costs_a_connection_its_resumption_and_nothing_else(held,
     held.holder.wait_exit(PATIENCE)
     held.start_holder('--journal-mib', '16')
     active, standby = held.pair('--holder', 'require', '--max-queue', '64')
+    # All of them wait behind this one, with their bodies.
+    first = active.open(prompt='Once', max_tokens=2000, ignore_eos=True)
+    first.until('token')
     clients = []
     for n in range(24):
         connection = http.client.HTTPConnection('127.0.0.1', held.port, timeout=PATIENCE * STRETCH)
         body = json.dumps({'job_id': f'big-{n}', 'prompt': 'a', 'max_tokens': 2}) + ' ' * 900_000
         connection.request('POST', '/execute', body, {'Content-Type': 'application/json'})
         clients.append(connection)
+    wait_until(lambda: active.metric('orcd_failover_journal_full_total') > 0, PATIENCE, 'the journal is full')
+    first.close()
     answers = [one.getresponse().status for one in clients]
     assert set(answers) == {200}
-    assert active.metric('orcd_failover_journal_full_total') > 0
     for one in clients:
         one.close()

@@ -79,14 +79,27 @@ def test_the_workers_own_limit_of_bodies_is_told(site):
     assert answer.status == 413 and answer.error['code'] == 'PAYLOAD_TOO_LARGE'
 
 
-def test_nobody_stops_a_worker_through_the_front(site):
+def spellings(path: str) -> list:
+    """As somebody writes a path who wants to get past the front's rule for it."""
+    first, rest = path[1:2], path[2:]
+    return [path, path + '/', '/' + path, path + '?x=1', path + '#x', '/.' + path, '/x/..' + path,
+            path + '//', f'/%{ord(first):02x}{rest}', path.upper(), path + ';x', path + '%2f', '/v1' + path,
+            path.replace('/v1', ''), path.replace('/v1/', '/v1//'), f'http://localhost{path}',
+            f'HTTP://localhost{path}']
+
+
+@pytest.mark.parametrize('method, path', [
+    ('POST', '/shutdown'), ('GET', '/metrics'), ('POST', '/lora-adapters'), ('POST', '/v1/load_lora_adapter'),
+    ('POST', '/v1/unload_lora_adapter')])
+def test_nobody_gives_a_worker_orders_through_the_front(method, path, site):
     if site.front.name == 'vllm-router':
         pytest.skip('vllm-router passes every path on, which docs/operations.md says')
-    for method, path in (('POST', '/shutdown'), ('GET', '/metrics')):
+    for spelled in spellings(path):
         with Connection(site.front.port) as connection:
-            connection.request(method, path)
-            assert connection.read_head().status == 404
+            connection.request(method, spelled, b'[]' if method == 'POST' else None)
+            assert connection.read_head().status in (400, 404, 405), spelled
     assert all(worker.get('/ready').status == 200 for worker in site.workers)
+    assert not any(worker.events('operator_order') for worker in site.workers)
 
 
 @pytest.mark.parametrize('stream', [True, False])

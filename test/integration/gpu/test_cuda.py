@@ -1,5 +1,5 @@
 """The CUDA backend behind the real binary. Everything that needs a GPU is skipped unless ORCD_GPU=1; what a
-worker does without a GPU needs only a build with CUDA. Sources: M0-W-1010..1022, 1100, 1400, WORK-3010."""
+worker does without a GPU needs only a build with CUDA. Sources: M0-W-1010..1021, 1100, 1400, WORK-3010."""
 import json
 import time
 
@@ -51,7 +51,8 @@ def test_no_gpu_is_an_error_after_the_wait_and_never_the_cpu(tiny_model):
 
 
 def test_a_kv_cache_over_its_limit_is_refused_before_a_gpu_is_asked(tiny_model):
-    error = refuse(tiny_model, '--slots', '256', '--kv-cache-size-mb', '1', timeout=10, environment=NO_GPU)
+    error = refuse(tiny_model, '--slots', '256', '--kv-cache-size-mb', '1', timeout=10, exit_code=2,
+                   environment=NO_GPU)
     assert error['code'] == 'INSUFFICIENT_VRAM', error
 
 

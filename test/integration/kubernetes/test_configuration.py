@@ -9,7 +9,7 @@ import pytest
 
 from policies import KUBERNETES, documents
 from test_generate import CASES, DATA, generated, of_kind
-from worker_process import BUILD, PROJECT
+from worker_process import BUILD, PROJECT, Worker
 
 yaml = pytest.importorskip('yaml')
 ETC = PROJECT / 'etc'
@@ -96,6 +96,34 @@ def test_the_pool_finds_the_workers():
         containers = template['spec']['containers'] + template['spec'].get('initContainers', [])
         assert pool['spec']['targetPorts'][0]['number'] in {
             port['containerPort'] for container in containers for port in container['ports']}
+
+
+def test_the_gateway_passes_no_orders_on():
+    rules = one_of(ETC / 'kubernetes' / 'inference-gateway.yaml', 'HTTPRoute')['spec']['rules']
+    prefixes = [match['path']['value'] for rule in rules for match in rule['matches']]
+    assert '/v1/chat/completions' in prefixes
+
+    def passes(path: str) -> bool:
+        return any((path + '/').startswith(prefix.rstrip('/') + '/') for prefix in prefixes)
+    for path in ('/shutdown', '/metrics', '/lora-adapters', '/v1/load_lora_adapter',
+                 '/v1/unload_lora_adapter'):
+        assert not passes(path), path
+
+
+def test_the_deployment_serves_the_names_of_its_service(deployment, tiny_model):
+    service = one_of(ETC / 'kubernetes' / 'worker.yaml', 'Service')['metadata']['name']
+    variables = {e['name']: e for e in deployment['spec']['template']['spec']['containers'][0]['env']}
+    assert variables['ORCD_POD_NAMESPACE']['valueFrom'] == {'fieldRef': {'fieldPath': 'metadata.namespace'}}
+    names = variables['WORKER_ORCD_ALLOW_HOST']['value'].replace('$(ORCD_POD_NAMESPACE)', 'chat')
+    environment = {'WORKER_ORCD_ALLOW_HOST': names,
+                   'WORKER_ORCD_HOST': variables['WORKER_ORCD_HOST']['value']}
+    with Worker('--model', tiny_model, environment=environment) as worker:
+        for host, status in ((service, 200), (f'{service}.chat', 200), (f'{service}.chat.svc:8080', 200),
+                             (f'{service}.chat.svc.cluster.local', 200), ('10.96.1.2:8080', 200),
+                             (f'{service}.other', 403), ('evil.example', 403)):
+            with worker.connect() as connection:
+                connection.send(f'GET /v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n'.encode())
+                assert connection.read_response().status == status, host
 
 
 @pytest.mark.parametrize('name', ['inference-gateway.yaml', 'llm-d.yaml'])

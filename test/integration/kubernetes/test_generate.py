@@ -69,6 +69,12 @@ def test_a_specification_from_standard_input():
     (('replicas: 1', 'multinode: {nodeCount: 2}'), 'failover is not supported with multinode deployments'),
     (('gpu: "1"', 'gpu: "0"'), 'failover requires resources.limits.gpu >= 1'),
     (('replicas: 1', 'replica: 1'), 'replica: unknown field'),
+    (('"--model", ', ''), 'args: no --model says what is served'),
+    (('replicas: 1', 'weights: none'), "weights: is 'none'; it must be shared or own"),
+    (('replicas: 1', 'nodeSelector: {pool: 1}'),
+     'nodeSelector.pool: must be a string; numbers and true or false need quotes'),
+    (('replicas: 1', 'tolerations: [{operator: Equal}]'),
+     'tolerations[0].key: is missing; only operator Exists needs none'),
     (('enabled: true', 'enabled: yes'), 'failover.enabled: must be true or false'),
 ])
 def test_refusals_are_one_line_each(change, told):
@@ -86,6 +92,9 @@ def test_wrong_usage_ends_with_2(tmp_path):
         refused = run(*words)
         assert refused.returncode == 2, words
         assert refused.stderr.startswith(b'worker-orcd-pod: ') and not refused.stdout
+    os.mkfifo(tmp_path / 'pipe')
+    refused = run('validate', str(tmp_path / 'pipe'))
+    assert refused.returncode == 2 and b'/pipe: is a pipe; it must be a plain file' in refused.stderr
     assert run('--help').returncode == 0 and run('--version').stdout.startswith(b'worker-orcd-pod ')
 
 
@@ -135,6 +144,8 @@ def same_engine_twice(deployment):
      'failover needs one engine with ENGINE_ID 0 and one with 1, or worker-orcd-holder --run'),
     (lambda d: d['spec']['template']['spec']['initContainers'][0].pop('restartPolicy'),
      'failover needs the holder as an init container with restartPolicy Always'),
+    (lambda d: d['spec']['template']['spec'].pop('shareProcessNamespace'),
+     'failover needs shareProcessNamespace, without which the holder cannot end an engine that hangs'),
     (lambda d: d['spec']['template']['spec'].pop('initContainers'),
      'failover needs the holder as an init container with restartPolicy Always'),
 ])

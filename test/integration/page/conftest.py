@@ -10,12 +10,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from browser import Tab  # noqa: E402
+from browser import FOREIGN_NAMES, Tab  # noqa: E402
 from completion_worker import start  # noqa: E402
 from worker_process import SANITIZED, Worker  # noqa: E402
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def worker(slow_model, tmp_path_factory) -> Iterator[Worker]:
     folder = tmp_path_factory.mktemp('page')
     # One thread: a browser that gets no processor shows no stream.
@@ -23,7 +23,7 @@ def worker(slow_model, tmp_path_factory) -> Iterator[Worker]:
         yield running
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def chromium():
     playwright = pytest.importorskip('playwright.sync_api', reason='the Python package playwright is missing')
     path = os.environ.get('ORCD_CHROMIUM') or shutil.which('chromium')
@@ -32,7 +32,9 @@ def chromium():
     if SANITIZED:
         pytest.skip('the release build is what the page is tried with')
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=['--no-sandbox'])
+        names = ','.join(f'MAP {name} 127.0.0.1' for name in FOREIGN_NAMES)
+        browser = driver.chromium.launch(executable_path=path,
+                                         args=['--no-sandbox', f'--host-resolver-rules={names}'])
         yield browser
         browser.close()
 

@@ -3,21 +3,14 @@ what they may read of it is nothing; a name that leads here by DNS rebinding mak
 Skipped by name without playwright or Chromium, as the tests in page/."""
 import http.server
 import json
-import os
-import shutil
 import threading
 from typing import Iterator, List
 
 import pytest
 
-from worker_process import PATIENCE, SANITIZED, Worker, wait_until
+from browser import REBOUND
+from worker_process import PATIENCE, Worker, wait_until
 
-playwright = pytest.importorskip('playwright.sync_api', reason='the Python package playwright is missing')
-CHROMIUM = os.environ.get('ORCD_CHROMIUM') or shutil.which('chromium') or ''
-pytestmark = [pytest.mark.skipif(not CHROMIUM, reason='Chromium is not here: set ORCD_CHROMIUM'),
-              pytest.mark.skipif(SANITIZED, reason='the release build is what pages are tried with')]
-
-REBOUND = 'rebound.example'  # leads to this machine, as an attacker's own name may after its page was loaded
 JSON = {'Content-Type': 'application/json'}
 JOB = {'job_id': 'from-a-page', 'prompt': 'a', 'max_tokens': 1}
 
@@ -47,15 +40,6 @@ def elsewhere() -> Iterator[int]:
     server.shutdown()
     server.server_close()
     thread.join(PATIENCE)
-
-
-@pytest.fixture(scope='module')
-def chromium():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=[
-            '--no-sandbox', f'--host-resolver-rules=MAP {REBOUND} 127.0.0.1,MAP evil.example 127.0.0.1'])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

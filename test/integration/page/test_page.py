@@ -1,4 +1,5 @@
 """The page at / over a raw socket; test_page_browser.py tries it in a browser."""
+import gzip
 import hashlib
 
 from completion_worker import start
@@ -23,8 +24,15 @@ def test_the_page_that_was_built_is_served(tiny):
     assert page.headers['x-content-type-options'] == 'nosniff'
     assert page.headers['referrer-policy'] == 'no-referrer'
     policy = page.headers['content-security-policy']
-    assert policy.startswith("default-src 'none'; connect-src 'self'; img-src data:; script-src 'sha256-")
+    assert policy.startswith("default-src 'none'; connect-src 'self'; img-src data:; font-src data:; "
+                             "script-src 'sha256-")
     assert 'unsafe' not in policy and '*' not in policy
+
+
+def test_it_is_small_with_all_its_libraries():
+    assert len(gzip.compress(HTML, 9)) <= 600 * 1024
+    for part in (b'id="reader">', b'id="formula-sheet">'):
+        assert len(HTML.split(part)[1].split(b'</script>')[0]) > 100_000, 'the libraries are here'
 
 
 def test_head_and_a_second_request_get_no_body(tiny):

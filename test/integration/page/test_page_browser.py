@@ -1,5 +1,4 @@
-"""The page at / in a browser: chats, settings, state. ORCD_SCREENSHOTS names a folder for pictures."""
-import os
+"""The page at / in a browser: a chat with the worker, tools, keys, state."""
 
 import pytest
 
@@ -12,7 +11,7 @@ def test_a_chat_streams_and_goes_on(tab, worker):
     tab.go_on()
     tab.set('System prompt', 'Be brief.')
     tab.set('Temperature', '0')
-    tab.set('Tokens of an answer', '1000')
+    tab.set('Tokens of an answer', '400')
     tab.say('Once upon a time')
     first = wait_until(tab.said, PATIENCE, 'the first text appears')
     assert tab.is_running(), 'text appears before the answer is complete'
@@ -20,7 +19,7 @@ def test_a_chat_streams_and_goes_on(tab, worker):
     tab.wait_done()
     whole = tab.said()
     asked = [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Once upon a time'}]
-    body = {'messages': asked, 'temperature': 0, 'max_tokens': 1000, 'ignore_eos': True}
+    body = {'messages': asked, 'temperature': 0, 'max_tokens': 400, 'ignore_eos': True}
     same = worker.call('POST', '/v1/chat/completions', body)
     assert same.json()['choices'][0]['message']['content'] == whole
     assert 'tokens/s' in tab.page.locator('.facts').last.text_content()
@@ -38,12 +37,12 @@ def test_stop_ends_the_job_and_keeps_what_came(tab, worker, how):
     tab.say('Once upon a time')
     wait_until(tab.said, PATIENCE, 'text appears')
     if how == 'button':
-        tab.page.get_by_role('button', name='Stop').click()
+        tab.button('Stop').click()
     else:
         tab.page.keyboard.press('Escape')
     wait_until(lambda: worker.running() == 0, PATIENCE, 'the job has ended')
     tab.wait_done()
-    assert tab.page.locator('.facts').last.text_content() == 'stopped'
+    assert tab.page.locator('.facts').last.text_content().startswith('stopped')
     kept = tab.said()
     tab.set('Tokens of an answer', '3')
     tab.say('Again')
@@ -51,18 +50,21 @@ def test_stop_ends_the_job_and_keeps_what_came(tab, worker, how):
     assert tab.bodies[1]['messages'][1] == {'role': 'assistant', 'content': kept}
 
 
-def test_a_new_chat_forgets_the_old_one_while_it_runs(tab, worker):
+def test_an_answer_goes_on_while_another_chat_is_shown(tab, worker):
     tab.go_on()
+    tab.set('Tokens of an answer', '500')
     tab.say('Once upon a time')
-    wait_until(tab.said, PATIENCE, 'text appears')
-    tab.page.get_by_role('button', name='New chat').click()
-    tab.wait_done()
-    worker.wait_idle()
-    assert tab.page.locator('.turn').count() == 0
+    begun = wait_until(tab.said, PATIENCE, 'text appears')
+    tab.button('New chat').click()
+    wait_until(lambda: tab.page.locator('.turn').count() == 0, PATIENCE, 'another one is shown')
     tab.set('Tokens of an answer', '3')
     tab.say('Hello')
     wait_until(lambda: tab.page.locator('.facts').count() == 1, PATIENCE, 'the answer')
     assert tab.bodies[1]['messages'] == [{'role': 'user', 'content': 'Hello'}]
+    tab.page.locator('#chats li', has_text='Once upon').locator('.open').click()
+    tab.wait(lambda: len(tab.said()) > len(begun) and tab.said().startswith(begun), 'it has gone on')
+    tab.wait_done()
+    assert tab.page.locator('.facts').text_content().endswith('tokens/s')
 
 
 def test_reasoning_is_folded_and_tool_calls_are_shown(tab):
@@ -80,7 +82,7 @@ def test_reasoning_is_folded_and_tool_calls_are_shown(tab):
     assert shown.text_content() == 'Calls weather{"city":"Rome"}'
     thoughts = tab.page.locator('.reasoning .text')
     assert thoughts.text_content() == 'Let me look.' and not thoughts.is_visible()
-    tab.page.get_by_text('Reasoning').click()
+    tab.page.locator('.reasoning summary').click()
     assert thoughts.is_visible()
     tab.page.get_by_label('Result of weather').fill('22 C')
     tab.page.keyboard.press('Enter')
@@ -104,30 +106,6 @@ def test_markup_of_a_model_stays_text(tab):
     assert 'broken' not in tab.page.title()
 
 
-def test_what_went_wrong_is_said(chromium, worker):
-    with Tab(chromium, worker.port) as tab:
-        tab.set('Tools', '[{"type": "magic"}]')
-        tab.say('Hello')
-        said = wait_until(tab.problem, PATIENCE, 'the refusal is shown')
-        assert 'tools' in said and 'INVALID_REQUEST' in said and 'status 400' in said
-        field = tab.page.get_by_role('textbox', name='Message')
-        wait_until(lambda: field.input_value() == 'Hello', PATIENCE, 'the question is there to be sent again')
-        tab.set('Tools', '')
-        tab.set('Tokens of an answer', '3')
-        tab.set('Temperature', '7')
-        tab.say('Hello')
-        wait_until(lambda: 'Temperature' in tab.problem(), PATIENCE, 'the field is named')
-        tab.set('Temperature', '')
-        cut = stream_of({'content': 'Half'}).replace('data: [DONE]\n\n', '')
-        failed = cut + 'data: {"error": {"message": "the device is lost", "code": "CUDA_ERROR"}}\n\n'
-        answer_with(tab, cut, failed)
-        tab.say('Hello')
-        wait_until(lambda: 'the answer was complete' in tab.problem(), PATIENCE, 'a cut stream')
-        tab.say('Hello')
-        wait_until(lambda: 'device is lost (CUDA_ERROR)' in tab.problem(), PATIENCE, 'an error in a stream')
-        assert tab.said() == 'Half'
-
-
 def test_a_key_is_asked_for_and_not_kept(chromium, slow_model, tmp_path):
     keys = tmp_path / 'keys'
     keys.write_text('test-key\n')
@@ -140,11 +118,15 @@ def test_a_key_is_asked_for_and_not_kept(chromium, slow_model, tmp_path):
         field = tab.page.get_by_label('API key')
         wait_until(lambda: field.evaluate('e => e === document.activeElement'), PATIENCE, 'the key field')
         field.fill('test-key')
+        tab.page.keyboard.press('Escape')
+        tab.button('Enter a key').wait_for()
         tab.say('Hello')
         wait_until(tab.said, PATIENCE, 'the answer')
         tab.wait_done()
         assert tab.page.evaluate('localStorage.length + sessionStorage.length + document.cookie.length') == 0
-        tab.page.reload()
+        assert 'test-key' not in tab.page.evaluate("""async () => JSON.stringify(await Promise.all(
+            Object.keys(storeParts).map(part => store.database.all(part))))""")
+        tab.reload()
         assert field.input_value() == ''
 
 
@@ -180,42 +162,6 @@ def test_a_worker_that_is_gone_is_said_to_be(chromium, tiny_model, tmp_path):
         worker.terminate()
         assert worker.wait_exit(PATIENCE) == 0
         wait_until(lambda: pill.text_content() == 'unreachable', PATIENCE, 'the worker is gone')
-
-
-def test_every_field_has_a_label_and_the_keyboard_reaches_it(tab):
-    assert tab.page.evaluate("[...document.querySelectorAll('input, textarea')].every(e => e.labels.length)")
-    tab.page.evaluate("document.getElementById('settings').open = true")
-    reached = set()
-    for _ in range(20):
-        tab.page.keyboard.press('Tab')
-        reached.add(tab.page.evaluate('document.activeElement.id || document.activeElement.textContent'))
-    fields = {'input', 'system', 'temperature', 'max-tokens', 'tools', 'key'}
-    assert fields | {'send', 'clear', 'State', 'Settings', 'log'} <= reached
-
-
-@pytest.mark.parametrize('width', [320, 390, 1280])
-def test_it_fits_phones_and_screens_in_light_and_dark(chromium, worker, width):
-    backs = set()
-    for scheme in ('light', 'dark'):
-        with Tab(chromium, worker.port, viewport={'width': width, 'height': 640}, color_scheme=scheme) as tab:
-            tab.go_on()
-            tab.set('Tokens of an answer', '40')
-            if width < 700:
-                tab.page.evaluate("document.getElementById('settings').open = false")
-            tab.say('x' * 200)
-            wait_until(tab.said, PATIENCE, 'the answer')
-            tab.wait_done()
-            assert tab.page.evaluate('document.documentElement.scrollWidth') <= width
-            for name in ('Send', 'Stop', 'New chat'):
-                box = tab.page.get_by_role('button', name=name).bounding_box()
-                assert 0 <= box['x'] and box['x'] + box['width'] <= width and box['y'] + box['height'] <= 640
-            assert tab.page.locator('#log').bounding_box()['height'] > 150
-            backs.add(tab.page.evaluate('getComputedStyle(document.body).backgroundColor'))
-            assert tab.errors == []
-            folder = os.environ.get('ORCD_SCREENSHOTS')
-            if folder:
-                tab.page.screenshot(path=f'{folder}/page-{width}-{scheme}.png')
-    assert len(backs) == 2
 
 
 def test_a_real_model_talks(chromium, demo_model):

@@ -3,7 +3,7 @@ template becomes can be said without a tokenizer."""
 import json
 import shutil
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Sequence
 
 from worker_process import PROJECT
 
@@ -23,8 +23,11 @@ def rendered(messages: List[Dict[str, str]]) -> List[int]:
     return out
 
 
-def write_model(folder: Path, adapter: Path) -> None:
+def write_model(folder: Path, adapter: Path, eos: Sequence[int] = (IDS[END],)) -> None:
+    """`eos` is the trainer's; the SDK adds the template's END to it."""
     shutil.copytree(DATA, folder)
+    said = json.loads((folder / 'config.json').read_text())
+    (folder / 'config.json').write_text(json.dumps({**said, 'eos_token_id': list(eos)}))
     shutil.move(str(folder / 'adapter'), adapter)
     flags = {'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False, 'special': True}
     added = [{'id': i, 'content': TEXTS[i], **flags} for i in range(2)]

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'quantize'))
 
 from pipe_client import Pipe, config_of, keeping, run, words_of  # noqa: E402
 from quantizer import DATA, PROGRAM as QUANTIZER, GREEDY, PROMPT, call, write_tokenizer  # noqa: E402
-from worker_process import BACKEND, PATIENCE, Worker  # noqa: E402
+from worker_process import BACKEND, CUDA, PATIENCE, Worker  # noqa: E402
 
 EXACT = {'WORKER_ORCD_KV_TYPE_K': 'f32', 'WORKER_ORCD_KV_TYPE_V': 'f32'}
 END = 1
@@ -51,7 +51,7 @@ def refused(folder, config, *parts: str, words=()) -> None:
 def test_our_quantizer_s_files(quantized, said):
     limit = len(GREEDY) + 1
     with Pipe(quantized, said, env=EXACT) as pipe:
-        assert pipe.ask(PROMPT, limit=limit) == (GREEDY + [END], len(PROMPT) + len(GREEDY))
+        assert pipe.ask(PROMPT, limit=limit) == (GREEDY + [END], len(PROMPT) + limit)
     (quantized / 'rope.cache').unlink()
     with Pipe(quantized, said, blocks=True, env=EXACT):
         pass
@@ -76,7 +76,7 @@ def test_a_gguf_of_any_family(folder, family):
     config = config_of(place / 'model.gguf', [302])
     with Pipe(place, config) as pipe:
         answer = pipe.ask([7, 8, 9], limit=4)
-        assert answer.tokens[-1] == 302 and answer.kv == 3 + len(answer.tokens) - 1
+        assert answer.tokens[-1] == 302 and answer.kv == 3 + len(answer.tokens)
     other = 2 if config['arch_type'] == 1 else 1
     refused(place, {**config, 'arch_type': other}, f'arch_type is {other}, but the file\'s architecture is')
 
@@ -92,12 +92,18 @@ def test_a_value_that_the_file_contradicts(tiny, config, name, value):
 
 
 def test_folders_that_are_none(tmp_path, tiny, config):
-    refused(tmp_path / 'none', config, 'cannot open')
+    refused(tmp_path / 'none', config, 'cannot be opened')
     none = 'is a folder with 0 models (.gguf) and no qmodel.tensors; it must have one of them'
     refused(tmp_path, config, none)
     for name in 'a.gguf', 'b.gguf':
         shutil.copy(tiny / 'model.gguf', tmp_path / name)
     refused(tmp_path, config, 'is a folder with 2 models')
+
+
+@pytest.mark.skipif(CUDA, reason='this build has the CUDA backend; it is used in gpu/')
+def test_a_backend_that_the_build_has_not_is_wrong_usage(tiny, config):
+    done = run(tiny, *words_of(config), env={'WORKER_ORCD_BACKEND': 'cuda'})
+    assert done.returncode == 2 and b'this build has no CUDA backend' in done.stderr, done.stderr
 
 
 @exact_cache
@@ -144,7 +150,7 @@ def test_a_rope_cache_of_another_size(quantized, said):
 def test_a_rope_cache_that_is_no_file(quantized, said):
     (quantized / 'rope.cache').unlink()
     os.mkfifo(quantized / 'rope.cache')
-    refused(quantized, said, 'rope.cache: is no file')
+    refused(quantized, said, 'rope.cache: is a pipe; it must be a plain file')
 
 
 def test_a_rope_cache_beside_a_uri(quantized, said):
@@ -186,10 +192,10 @@ def test_an_adapter_in_all_its_places(adapted, said, tmp_path):
     for words in ['--lora'], ['--lora', adapted], ['--lora', tmp_path / 'adapter']:
         with Pipe(adapted, said, *words) as pipe:
             first = pipe.ask(PROMPT, limit=13)
-            assert first == (told + [END], len(PROMPT) + 12)
+            assert first == (told + [END], len(PROMPT) + 13)
             second = pipe.ask([5, 6], reset=0, limit=6)
         with Pipe(adapted, said, *words) as whole:
-            assert whole.ask(PROMPT + told + [5, 6], limit=6) == second
+            assert whole.ask(PROMPT + told + [END, 5, 6], limit=6) == second
     more = {'lora_dir': tmp_path / 'adapter', 'lora_quant': 'none'}
     with Pipe(adapted, said, blocks=True, more=more) as pipe:
         pipe.send(keeping(0, PROMPT, limit=13))
@@ -204,7 +210,7 @@ def test_an_adapter_that_is_wrong(adapted, said, at, data, why):
     change(adapted / 'qmodel.lora', at, data)
     refused(adapted, said, why, words=['--lora'])
     (adapted / 'qmodel.lora').unlink()
-    refused(adapted, said, 'qmodel.lora: is not there, or no file', words=['--lora'])
+    refused(adapted, said, 'qmodel.lora: cannot be opened: No such file', words=['--lora'])
 
 
 def test_what_inspect_says_of_a_folder(quantized):

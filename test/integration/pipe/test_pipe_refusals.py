@@ -1,12 +1,13 @@
 """What the token pipe refuses: always one line that names field, value and limit, never a hang."""
 import os
+import re
 import subprocess
 import threading
 
 import pytest
 
 from pipe_client import PROGRAM, Pipe, environment, first_block, keeping, lines, run, words_of
-from worker_process import PATIENCE
+from worker_process import PATIENCE, PROJECT
 
 COUNT = '; it must be a whole number from 0 to 2147483647'
 
@@ -73,6 +74,17 @@ def test_arguments_and_the_environment(tiny, config):
     assert help_.returncode == version.returncode == 0 and b'MODEL_DIR' in help_.stdout
 
 
+def test_the_document_names_the_values_in_their_order(tiny, config):
+    text = (PROJECT / 'docs' / 'pipe.md').read_text()
+    named = re.findall(r'^\| (\d+) \| `(\w+)` \| [^|]+ \| [^|]+ \|$', text, re.M)
+    assert [int(number) for number, _ in named] == list(range(1, 19))
+    for number, name in named:
+        words = words_of(config)
+        words[int(number)] = 'x'  # behind --config
+        done = run(tiny, *words)
+        assert done.returncode == 2 and done.stderr.startswith(f"inference: {name} is 'x'; ".encode())
+
+
 def test_a_reader_that_has_gone(tiny, config):
     gone = 'standard output is closed; it must be open until the last answer'
     command = [PROGRAM, tiny, *words_of(config)]
@@ -81,7 +93,7 @@ def test_a_reader_that_has_gone(tiny, config):
                                    stderr=subprocess.PIPE, env=environment())
         process.stdin.write((lines([5], limit=1) + early).encode())
         process.stdin.flush()
-        assert process.stdout.readline() == b'302\n' and process.stdout.readline() == b'1\n'
+        assert process.stdout.readline() == b'302\n' and process.stdout.readline() == b'2\n'
         process.stdout.close()
         assert process.wait(PATIENCE) == 2
         assert process.stderr.read().decode() == f'inference: {gone}\n'

@@ -1,6 +1,7 @@
 """The Python of the Trillim SDK, unchanged, over our two programs: it makes the model files, serves, is asked
 for three turns and finds a new process after a kill. tools/python_packages.sh trillim fetches its Python, and
 none of its own programs."""
+import contextlib
 import http.client
 import json
 import os
@@ -8,14 +9,14 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pytest
 
 from pipe_client import BUILD, environment
 from ports import free_port
 from sdk_model import END, IDS, rendered, write_model
-from worker_process import BACKEND, PATIENCE, SANITIZED, wait_until
+from worker_process import BACKEND, NotInTime, PATIENCE, SANITIZED, wait_until
 
 SDK = Path(os.environ.get('ORCD_TRILLIM', '/nonexistent'))
 SEED = '54'  # with it the model ends its first three answers soon
@@ -53,14 +54,15 @@ pytestmark = [pytest.mark.skipif(not SDK.is_dir(),
 class Server:
     """One SDK with our programs in place of its own, and its HTTP server."""
 
-    def __init__(self, version: str, home: Path, **variables: str):
+    def __init__(self, version: str, home: Path, eos: Sequence[int] = (IDS[END],), **variables: str):
         self.later = version != '0.1.5'
+        self.eos = {IDS[END], *eos}
         self.records = home / 'records'
         self.model = home / ('source' if self.later else '.trillim/models') / 'tiny'
         self.adapter = adapter = home / 'adapter'
         self.records.mkdir()
         self.model.parent.mkdir(parents=True)
-        write_model(self.model, adapter)
+        write_model(self.model, adapter, eos)
         shutil.copytree(SDK / f'sdk-{version}', home / 'sdk')
         self._put_programs(home / 'sdk' / 'trillim' / '_bin')
         self.port = free_port()
@@ -137,7 +139,7 @@ class Server:
             given = given[int(given[0]) + 1:]  # the first block
         while given and not self.later:
             count = int(given[0])
-            yield (0 if given[1] == '1' else -1), [int(token) for token in given[8:8 + count]]
+            yield (0 if given[1] == '1' else -1), [int(given[i]) for i in range(8, 8 + count)]
             given = given[8 + count:]
         while given:
             values = dict(line.split('=', 1) for line in given[1:9])
@@ -154,7 +156,7 @@ class Server:
         except (IndexError, KeyError):
             return None
         for kept, tokens in requests:
-            end = told.index(IDS[END]) if IDS[END] in told else len(told)
+            end = next((i for i, token in enumerate(told) if token in self.eos), len(told))
             if end + 1 >= len(told):
                 return None
             context = (context[:kept] if kept >= 0 else context) + tokens + told[:end + 1]
@@ -163,8 +165,22 @@ class Server:
         return None if told else context
 
     def must_have_seen(self, tokens: List[int]) -> None:
-        wait_until(lambda: self.seen() is not None, PATIENCE, 'the records are complete')
-        assert self.seen() == tokens
+        self.becomes(self.seen, tokens)
+
+    def must_have_kept(self, kept: List[int]) -> None:
+        def told() -> Optional[List[int]]:
+            try:
+                return [count for count, _ in self.requests()]
+            except (IndexError, KeyError):
+                return None
+        self.becomes(told, kept)
+
+    @staticmethod
+    def becomes(recorded, expected) -> None:
+        """An answer is here before the copiers have written the records of it."""
+        with contextlib.suppress(NotInTime):  # the assertion says what is there instead
+            wait_until(lambda: recorded() == expected, PATIENCE, 'the records are complete')
+        assert recorded() == expected
 
     def end(self) -> None:
         if self.process.poll() is None:
@@ -211,7 +227,7 @@ def test_three_turns_a_limit_and_a_kill(sdk):
     limited = sdk.ask([{'role': 'user', 'content': 'hello'}], max_tokens=5)
     assert len(limited) == 4, 'the fifth line is the end that the SDK waits for'
     sdk.must_have_seen(rendered([{'role': 'user', 'content': 'hello'},
-                                 {'role': 'assistant', 'content': limited}])[:-1])
+                                 {'role': 'assistant', 'content': limited}]))
     killed = sdk.pid()
     os.kill(killed, signal.SIGKILL)
     if not sdk.later:
@@ -226,27 +242,80 @@ def test_three_turns_a_limit_and_a_kill(sdk):
     assert plain == first[1]['content'][:19] != adapted, 'the same seed, and an adapter between them'
 
 
+@pytest.mark.parametrize('eos', [[IDS[END]], [127, IDS[END]]], ids=['one end', 'another end before it'])
+@pytest.mark.parametrize('version', ['0.1.5', '0.12.2'])
+def test_turns_after_a_limit_are_those_of_a_fresh_process(version, eos, tmp_path):
+    """The first SDK sends only what follows the template's end of the answer, whatever ended that."""
+    server = Server(version, tmp_path, eos)
+    try:
+        messages: List[Dict[str, str]] = []
+        turns = [('hello', 5), ('and you?', 2), ('why', 20), ('so', 9)]
+        if not server.later:  # the later one refuses messages of nothing
+            turns.insert(2, ('no', 1))
+        for number, (text, limit) in enumerate(turns):
+            messages.append({'role': 'user', 'content': text})
+            answer = server.ask(messages, stream=number == 2 and limit > 2, max_tokens=limit, temperature=0)
+            assert len(answer) == limit - 1, 'the model ended none of them'
+            messages.append({'role': 'assistant', 'content': answer})
+            server.must_have_seen(rendered(messages))
+        for number, (_, limit) in enumerate(turns):
+            server.load(adapter=False)
+            asked, answer = messages[:2 * number + 1], messages[2 * number + 1]
+            assert server.ask(asked, max_tokens=limit, temperature=0) == answer['content']
+            server.must_have_seen(rendered([*asked, answer]))
+    finally:
+        server.end()
+
+
+def test_the_later_sdk_after_a_reader_that_goes_away(tmp_path):
+    """It ends the process in the middle of the answer, and the next one gets the whole talk."""
+    server = Server('0.12.2', tmp_path)
+    try:
+        messages = [{'role': 'user', 'content': 'hello'}]
+        messages.append({'role': 'assistant', 'content': server.ask(messages, max_tokens=5, temperature=0)})
+        messages.append({'role': 'user', 'content': 'and you?'})
+        asked = {'messages': messages, **SAMPLING, 'temperature': 0}
+        connection = http.client.HTTPConnection('127.0.0.1', server.port, timeout=PATIENCE)
+        with contextlib.closing(connection) as gone:
+            gone.request('POST', '/v1/chat/completions', json.dumps({**asked, 'stream': True}),
+                         {'Content-Type': 'application/json'})
+            gone.getresponse().readline()
+
+        def answered() -> Optional[str]:
+            try:
+                return server.ask(messages, max_tokens=9, temperature=0)
+            except http.client.HTTPException:  # it has not noticed yet
+                return None
+        answer = wait_until(answered, PATIENCE, 'it answers again', 0.05)
+        server.must_have_seen(rendered([*messages, {'role': 'assistant', 'content': answer}]))
+        server.load(adapter=False)
+        assert server.ask(messages, max_tokens=9, temperature=0) == answer
+    finally:
+        server.end()
+
+
 def test_the_first_sdk_after_a_prompt_that_does_not_fit(tmp_path):
-    """It knows nothing of WORKER_ORCD_CONTEXT. The turn is answered with nothing and is not in the context;
-    the next one of the same talk goes on behind what was there, since the SDK sends only what follows."""
+    """It knows nothing of WORKER_ORCD_CONTEXT. The turn is answered with nothing, and so is the next one of
+    the same talk, as by a new process, which gets all of it."""
     server = Server('0.1.5', tmp_path, WORKER_ORCD_CONTEXT='128')
     try:
         messages = [{'role': 'user', 'content': 'hello'}]
         first = server.ask(messages, max_tokens=5)
         messages.append({'role': 'assistant', 'content': first})
-        before = rendered(messages)[:-1]
+        before = rendered(messages)
         server.must_have_seen(before)
         messages.append({'role': 'user', 'content': 'x' * 120})
         assert server.ask(messages, max_tokens=5) == ''
-        server.must_have_seen(before)
+        server.must_have_seen([])
         messages += [{'role': 'assistant', 'content': ''}, {'role': 'user', 'content': 'why'}]
-        third = server.ask(messages, max_tokens=5)
-        assert len(third) == 4
-        following = rendered([messages[-1], {'role': 'assistant', 'content': third}])[:-1]
-        server.must_have_seen(before + following)
+        assert server.ask(messages, max_tokens=5) == ''
+        server.must_have_kept([0, -1, -1])
+        server.load(adapter=False)
+        assert server.ask(messages, max_tokens=5) == ''
+        server.must_have_kept([0])
         # Another talk begins with all of it.
         other = [{'role': 'user', 'content': 'hello'}]
         answer = server.ask(other, max_tokens=5)
-        server.must_have_seen(rendered([*other, {'role': 'assistant', 'content': answer}])[:-1])
+        server.must_have_seen(rendered([*other, {'role': 'assistant', 'content': answer}]))
     finally:
         server.end()

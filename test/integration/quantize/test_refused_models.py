@@ -103,7 +103,7 @@ def test_targets_and_manifests_that_are_no_files(place):
     refused(2, 'pipe.gguf', 'no regular file', done=run('tiny', '--out', 'pipe.gguf', cwd=place))
     (place / 'folder.gguf').mkdir()
     refused(2, 'folder.gguf', 'no regular file', done=run('tiny', '--out', 'folder.gguf', cwd=place))
-    refused(1, 'pipe.gguf', done=run('--manifest', 'pipe.gguf', *CALLS[FIRST][2:], cwd=place))
+    refused(1, 'pipe.gguf', 'is a pipe', done=run('--manifest', 'pipe.gguf', *CALLS[FIRST][2:], cwd=place))
 
 
 def test_what_a_config_says_and_a_file_cannot(place, tmp_path):
@@ -133,6 +133,7 @@ def test_floats_with_a_scale_beside_them(place):
 
 def test_help_and_version(tmp_path):
     words = CALLS[FIRST]
-    refused(1, f'{tmp_path}: is no file', done=run('--manifest', tmp_path, *words[2:]))
+    refused(1, f'{tmp_path}: is a directory; it must be a plain file',
+            done=run('--manifest', tmp_path, *words[2:]))
     assert b'--manifest' in run('--help').stdout
     assert run('--version').stdout.startswith(b'trillim-quantize ')

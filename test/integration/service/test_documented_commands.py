@@ -211,15 +211,27 @@ def test_the_readmes_commands_work_as_they_stand(after_demo):
 
 
 @once_is_enough
-def test_the_demo_ends_with_a_command_that_serves_a_page(demo_model):
+@pytest.mark.parametrize('backend', ['', 'host'])
+def test_the_demo_ends_with_a_command_that_serves_a_page(demo_model, backend):
     """As it is, but for what it installs and builds."""
-    text = run(f'{PROJECT}/tools/demo.sh {BUILD}')
+    text = run(f'{PROJECT}/tools/demo.sh {BUILD}', ORCD_BACKEND=backend)
+    starting = fr'^== starting .* --backend {backend} .*\(ORCD_BACKEND is {backend}\)$'
+    assert not backend or re.search(starting, text, re.M)
     assert 'Write a haiku about GPU computing' in text and 'worker exited with 0' in text
     ending = re.search(r'a page to chat from at http://127\.0\.0\.1:8080(/\S*) :\n(.*)\n\Z', text)
     page, command = ending.groups()
     with serve(command, PROJECT) as server:
         answer = server.get(page)
         assert answer.status == 200 and b'<html' in answer.body
+
+
+@once_is_enough
+@pytest.mark.parametrize('demo', ['demo.sh', 'failover-demo.sh'])
+def test_a_demo_refuses_a_backend_that_there_is_not(demo):
+    done = subprocess.run([PROJECT / 'tools' / demo], env={**os.environ, 'ORCD_BACKEND': 'tpu'}, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, b'')
+    assert done.stderr == b"ORCD_BACKEND is 'tpu'; it must be host or cuda\n"
 
 
 CHOICES = (('', 'no NVIDIA GPU'), ('8.9', 'compute capability 8.9'), ('9.0', ''))
@@ -241,7 +253,7 @@ def test_the_demo_says_why_it_builds_without_cuda(capability, reason, tmp_path):
 @once_is_enough
 def test_every_exit_code_and_error_code_is_in_the_tables():
     text = (PROJECT / 'docs' / 'operations.md').read_text()
-    codes = re.findall(r'^  \w+ = (\d+),', (PROJECT / 'app' / 'exit_code.hpp').read_text(), re.M)
+    codes = re.findall(r'^  \w+ = (\d+),', (PROJECT / 'app' / 'process' / 'exit_code.hpp').read_text(), re.M)
     rows = ' '.join(row.split('|')[1] for row in text.splitlines() if re.match(r'\| [\dA-Z]', row))
     assert len(codes) >= 8 and all(re.search(rf'\b{code}\b', rows) for code in codes), rows
     names = set(re.findall(r'return "([A-Z_]+)";', (PROJECT / 'engine' / 'base' / 'error.cpp').read_text()))

@@ -108,11 +108,15 @@ EMBEDDING = [
             worker='embedding',
             reason='not one of the four forms that OpenAI\'s input has',
         )
-        for given in (
-            [5, 6, 'string', 7],
-            {'prompt_string': 'string'},
-            {'content': [{'type': 'text', 'text': 'string'}]},
-        )
+        for given in ([5, 6, 'string', 7], {'content': [{'type': 'text', 'text': 'string'}]})
+    ),
+    Case(
+        'embedding',
+        'a prompt that is an object',
+        '/v1/embeddings',
+        {'input': {'prompt_string': 'string'}},
+        {'data.*.embedding': list},
+        worker='embedding',
     ),
     Case(
         'embedding',
@@ -225,7 +229,6 @@ RERANK = [
             {'query': 'q', 'texts': DOCUMENTS, **({'top_n': n} if n else {})},
             {'len ': n or 4, '*.score': float},
             worker='rerank',
-            reason='the form of text-embeddings-inference, another server',
         )
         for n in (None, 2)
     ),

@@ -211,7 +211,6 @@ RESPONSES = [
         {'input': 'a', 'max_output_tokens': 8, 'stream': True, 'timings_per_token': True},
         {'timings': dict},
         stream=True,
-        reason='OpenAI\'s events have a closed shape; /v1/chat/completions and /completion have timings',
     ),
 ]
 

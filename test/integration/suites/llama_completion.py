@@ -214,7 +214,6 @@ COMPLETION = [
             'completion_probabilities.*.prob': float,
             'len completion_probabilities.*.top_probs': 10,
         },
-        reason='log probabilities here are the model\'s own, before sampling',
     ),
     Case(
         'completion',
@@ -239,7 +238,6 @@ COMPLETION = [
             'temperature': 0.0,
         },
         {'content': str},
-        reason='biases are of token ids; /tokenize tells them',
     ),
     Case(
         'completion',
@@ -254,7 +252,6 @@ COMPLETION = [
         '/completion',
         {'n_predict': 8, 'prompt': 'What is the best book', 'logit_bias': {' I ': -100}, 'temperature': 0.0},
         {'content': str},
-        reason='biases are of token ids; /tokenize tells them',
     ),
 ]
 

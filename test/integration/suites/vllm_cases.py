@@ -42,6 +42,7 @@ SAMPLING = [
     ('cache_salt', {'cache_salt': 'tenant'}),
     ('seed', {'seed': 7}),
     ('logit_bias', {'logit_bias': {'5': -100}}),
+    ('bad_words', {'bad_words': ['x', 'the end']}),
     ('many stops', {'stop': ['a1', 'b2', 'c3', 'd4', 'e5']}),
     ('user', {'user': 'u'}),
     ('n', {'n': 3}),
@@ -66,7 +67,6 @@ GUIDED = [
 NOT_SERVED = [
     ('use_beam_search', {'use_beam_search': True}, 'beam search is no sampling of one answer'),
     ('prompt_logprobs', {'prompt_logprobs': 1}, '/v1/completions has echo with logprobs'),
-    ('bad_words', {'bad_words': ['x']}, 'not served'),
     ('kv_transfer_params', {'kv_transfer_params': {'do_remote_prefill': True}}, 'there is one engine'),
     ('logits_processors', {'logits_processors': ['module.function']}, 'code of a request does not run here'),
 ]
@@ -205,9 +205,8 @@ VLLM = [
         '/version',
         method='GET',
         expect={'version': str},
-        reason='/props and /v1/models tell what runs',
     ),
-    Case('vllm', 'ping', '/ping', method='GET', reason='a path of one cloud; /live'),
+    Case('vllm', 'ping', '/ping', method='GET'),
     Case(
         'vllm',
         'rerank',
@@ -223,7 +222,6 @@ VLLM = [
         {'model': 'm', 'query': 'q', 'documents': DOCUMENTS},
         {'len results': 4},
         worker='rerank',
-        reason='/v1/rerank is the same',
     ),
     Case(
         'vllm',
@@ -232,7 +230,6 @@ VLLM = [
         {'model': 'm', 'text_1': 'a', 'text_2': ['b', 'c']},
         {'len data': 2},
         worker='rerank',
-        reason='/rerank scores a query and documents',
     ),
     Case(
         'vllm',
@@ -241,7 +238,6 @@ VLLM = [
         {'model': 'm', 'input': MEANING},
         {'data': ANY},
         worker='embedding',
-        reason='/v1/embeddings gives the pooled states',
     ),
     Case(
         'vllm',
@@ -258,7 +254,6 @@ VLLM = [
         {'input': MEANING, 'truncate_prompt_tokens': 4},
         {'len data': 1},
         worker='embedding',
-        reason='nothing of an input is left out',
     ),
     Case(
         'vllm',

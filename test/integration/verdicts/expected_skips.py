@@ -41,7 +41,7 @@ EXPECTED = (
              r'|^f32 is not what the CUDA kernels|^the seed is one of the host', BACKEND != 'host',
              'about the host backend, or too fast to be seen on a GPU'),
     Expected(r'^this machine has GPUs', HAS_GPU, 'about a machine without one'),
-    Expected(r'^(only root can become another user|becomes another user|gives files away'
+    Expected(r'^(only root can (become another user|make name spaces)|becomes another user|gives files away'
              r'|a limit on the threads of this user |no file system can be mounted here)', not ROOT,
              'root alone can; CI is root'),
     Expected(r'^runs as root: ', ROOT, 'root can read what others cannot'),

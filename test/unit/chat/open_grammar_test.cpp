@@ -178,6 +178,7 @@ BOOST_AUTO_TEST_SUITE(open_grammars)
 // The same masks as for demanded calls, but between them anything may come.
 BOOST_AUTO_TEST_CASE(a_strict_function_is_only_called_with_valid_arguments) {
   for (const auto& frame : frames()) {
+    if (frame.format.calls == call_format::generic) continue;  // it leaves no text free
     const frame_bench bench(frame, true);
     const std::vector<engine::callable> tools{{"get_weather", &strict_weather(), true},
                                               {"stop", nullptr, false}};
@@ -206,6 +207,7 @@ BOOST_AUTO_TEST_CASE(free_text_stays_free_and_wrong_arguments_do_not_pass) {
 
 BOOST_AUTO_TEST_CASE(nothing_is_masked_before_a_call) {
   for (const auto& frame : frames()) {
+    if (frame.format.calls == call_format::generic) continue;  // it leaves no text free
     const frame_bench bench(frame, true);
     const std::vector<engine::callable> tools{{"f", &strict_weather(), true}};
     const auto program = engine::make_open_grammar(frame, tools, *bench.table);

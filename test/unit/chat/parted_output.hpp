@@ -1,6 +1,7 @@
 // Outputs of models parted into content, reasoning and calls, in any pieces, and what is always true of them.
 #pragma once
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <boost/test/unit_test.hpp>
 #include <ostream>
@@ -54,18 +55,15 @@ inline void add(parted& to, const engine::output_deltas& deltas) {
   }
 }
 
-inline void expect_valid_arguments(const parted& p, std::string_view text) {
-  for (const auto& c : p.calls) {
-    boost::system::error_code ec;
-    const auto value = boost::json::parse(c.arguments, ec, {}, {.max_depth = 200});
-    BOOST_TEST(!ec, "arguments " << c.arguments << " of " << text);
-    if (!ec) BOOST_TEST(value.is_object());
-    BOOST_TEST(!c.name.empty());
-  }
+inline bool is_object(std::string_view arguments) {
+  boost::system::error_code ec;
+  const auto value = boost::json::parse(arguments, ec, {}, {.max_depth = 200});
+  return !ec && value.is_object();
 }
 
 inline parted in_pieces(const engine::output_format& format, const engine::parse_options& options,
-                        std::string_view text, const std::vector<std::size_t>& cuts) {
+                        std::string_view text, const std::vector<std::size_t>& cuts,
+                        engine::output_end how = engine::output_end::whole) {
   engine::output_parser parser(format, options);
   parted out;
   std::size_t from = 0;
@@ -74,9 +72,31 @@ inline parted in_pieces(const engine::output_format& format, const engine::parse
     from = cut;
   }
   add(out, parser.push(text.substr(from)));
-  add(out, parser.finish());
+  add(out, parser.finish(how));
   BOOST_TEST(parser.calls() == out.calls.size());
-  expect_valid_arguments(out, text);
+  for (const auto& c : out.calls) BOOST_TEST(!c.name.empty());
+  return out;
+}
+
+/// Byte by byte, but marks as tokens.
+inline parted in_tokens(const engine::output_format& format, const engine::parse_options& options,
+                        std::string_view text, engine::output_end how = engine::output_end::whole) {
+  const auto marks = engine::marks_of(format);
+  engine::output_parser parser(format, options);
+  parted out;
+  while (!text.empty()) {
+    const auto mark = std::find_if(marks.begin(), marks.end(), [&](auto m) { return text.starts_with(m); });
+    if (mark != marks.end()) add(out, parser.push_mark(*mark));
+    if (mark == marks.end()) add(out, parser.push(text.substr(0, 1)));
+    text.remove_prefix(mark != marks.end() ? mark->size() : 1);
+  }
+  add(out, parser.finish(how));
+  return out;
+}
+
+inline std::vector<std::size_t> every_byte(std::size_t size) {
+  std::vector<std::size_t> out;
+  for (std::size_t at = 1; at < size; ++at) out.push_back(at);
   return out;
 }
 

@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(opens_shared_memory) {
 
 BOOST_AUTO_TEST_CASE(refuses_what_is_no_regular_file) {
   const temporary_directory directory;
-  BOOST_TEST(has(refusal(directory.file("absent.gguf")), "cannot open: No such file"));
+  BOOST_TEST(has(refusal(directory.file("absent.gguf")), "cannot be opened: No such file"));
   BOOST_TEST(
       has(refusal(directory.path().string()), "is a folder with 0 models (.gguf) and no qmodel.tensors"));
   BOOST_TEST(has(refusal("/dev/zero"), "is a device"));
@@ -214,7 +214,7 @@ BOOST_FIXTURE_TEST_CASE(refuses_split_models_that_do_not_fit_together, split_fix
   write_file(part(2), part_writer({2}, "b", 32).build());
   BOOST_TEST(has(gguf_file::open(part(1)).error().message, "split.no and split.count are 2 and 3"));
   std::filesystem::remove(part(2));
-  BOOST_TEST(has(gguf_file::open(part(1)).error().message, "00002-of-00003.gguf: cannot open"));
+  BOOST_TEST(has(gguf_file::open(part(1)).error().message, "00002-of-00003.gguf: cannot be opened"));
 }
 
 BOOST_FIXTURE_TEST_CASE(refuses_a_split_model_under_another_name, split_fixture) {

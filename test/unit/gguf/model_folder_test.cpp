@@ -49,6 +49,20 @@ BOOST_AUTO_TEST_CASE(a_model_behind_a_header) {
   BOOST_TEST(gguf_file::parse(llama, "model")->header_architecture() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(an_adapter_in_the_place_of_a_model_is_named) {
+  constexpr std::string_view told = "is a LoRA adapter, and no model; a worker takes it by --lora";
+  bytes image(256);
+  std::memcpy(image.data(), "TRLA", 4);
+  BOOST_TEST(refusal(image).find(told) != std::string::npos);
+  for (const char* const name : {"adapter_config.json", "qmodel.lora"}) {
+    const temporary_directory directory;
+    write_file(directory.file(name), image);
+    const auto file = gguf_file::open(directory.path().string());
+    BOOST_TEST_REQUIRE(file.has_error());
+    BOOST_TEST(file.error().message.find(told) != std::string::npos, name);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_header_that_is_wrong) {
   BOOST_TEST(refusal(wrapped("llama", 1)) ==
              "model: architecture of the TRLM header is 1, but general.architecture is 'llama'");

@@ -1,5 +1,5 @@
-// Greedy tokens of the demo model against transformers (test/oracle), and its prompts against the
-// `tokenizers` package.
+// Greedy tokens of the demo model against transformers (test/oracle), and its prompts
+// against the `tokenizers` package.
 //
 // Every step is compared, fed with the oracle's own tokens, so that one tie does not hide the rest. Ours
 // may differ only where the oracle's own choice is within rounding: its K and V are f32, ours f16, and

@@ -7,6 +7,7 @@
 
 #include "engine/schedule/scheduler.hpp"
 #include "gpu/host/host_backend.hpp"
+#include "test/support/put_adapter.hpp"
 #include "test/support/recording_sink.hpp"
 #include "test/unit/gpu/tiny_adapter.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
@@ -41,13 +42,13 @@ class service {
       const auto adapter =
           test::make_tiny_adapter(source.model(), {.rank = 3 + i, .seed = i + 1, .size = 0.5F});
       digests_.push_back(adapter.digest);
-      loop_->put_adapter(i, adapter).value();
+      test::put_adapter(*loop_, i, adapter).value();
     }
   }
   [[nodiscard]] job_adapter one(std::uint32_t index, float strength = 1.0F) const {
     return {index, strength, digests_[index]};
   }
-  [[nodiscard]] engine::draft_counts drafts() const { return loop_->drafts(); }
+  [[nodiscard]] engine::draft_counts drafts() const { return loop_->counts().drafts; }
   /// All at once.
   std::vector<answer> ask(const std::vector<token_id>& prompt,
                           const std::vector<std::vector<job_adapter>>& adapters,

@@ -292,6 +292,21 @@ BOOST_AUTO_TEST_CASE(stop_ends_every_job_and_answers_late_ones) {
   BOOST_TEST(b.device.steps() == 1U);
 }
 
+// As on a device that hangs: the step hears of no interrupt.
+BOOST_AUTO_TEST_CASE(stop_waits_no_longer_than_it_is_told_for_a_step_that_does_not_end) {
+  std::promise<void> ends;
+  fake_options options;
+  options.during_step = [ended = ends.get_future().share()] { ended.wait(); };
+  thread_bench b(options);
+  const auto running = b.submit("running", {1, 2}, 5);
+  wait_until([&] { return b.device.steps() > 0; });
+  BOOST_TEST(!b.thread->stop(20ms));
+  BOOST_TEST(!running->now().ended());
+  ends.set_value();
+  BOOST_TEST(b.thread->stop(60s));
+  expect_error(running->now(), errc::draining);
+}
+
 BOOST_AUTO_TEST_CASE(stop_ends_jobs_that_the_thread_had_not_yet_taken) {
   fake_options options;
   options.step_delay = endless;

@@ -67,9 +67,9 @@ BOOST_AUTO_TEST_CASE(many_streams_on_few_pages_get_what_each_gets_alone) {
       const auto device = bench.make(jobs, pages);
       const grown_run got = run_growing(*device, bench.limits, jobs, pages == 48);
       expect_same(got, alone, std::string(family) + ", pages " + std::to_string(pages));
-      BOOST_TEST_MESSAGE(family << ", " << pages << " pages: set back " << got.set_backs << " times");
-      BOOST_TEST(got.set_backs > 0U);
-      BOOST_TEST(got.set_backs < jobs);
+      BOOST_TEST_MESSAGE(family << ", " << pages << " pages: set back " << got.preemptions << " times");
+      BOOST_TEST(got.preemptions > 0U);
+      BOOST_TEST(got.preemptions < jobs);
     }
   }
 }
@@ -85,8 +85,8 @@ BOOST_AUTO_TEST_CASE(drafts_and_lost_steps_change_nothing_on_few_pages) {
                                         if (step % 11 == 5) loop.interrupt();
                                       });
     expect_same(got, alone, "depth " + std::to_string(depth));
-    BOOST_TEST_MESSAGE("depth " << depth << ": set back " << got.set_backs << " times");
-    BOOST_TEST(got.set_backs > 0U);
+    BOOST_TEST_MESSAGE("depth " << depth << ": set back " << got.preemptions << " times");
+    BOOST_TEST(got.preemptions > 0U);
     BOOST_TEST(got.drafts.right > 0U);
     BOOST_TEST(got.drafts.tokens > got.drafts.right);
   }

@@ -9,6 +9,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
+#include "test/support/put_adapter.hpp"
 #include "test/support/scheduled_run.hpp"
 #include "test/support/tiny_model.hpp"
 #include "test/unit/gpu/tiny_adapter.hpp"
@@ -49,12 +50,12 @@ class jobs_with_adapters {
                                    std::uint32_t jobs) const {
     run_extras extras;
     extras.begin = [this](engine::scheduler& loop) {
-      for (std::uint32_t i = 0; i < adapters_.size(); ++i) BOOST_REQUIRE(loop.put_adapter(i, adapters_[i]));
+      for (std::uint32_t i = 0; i < adapters_.size(); ++i) BOOST_REQUIRE(put_adapter(loop, i, adapters_[i]));
     };
     extras.change = [this](std::uint32_t number, engine::job_request& job) { give(number, job); };
     extras.before_step = [this](engine::scheduler& loop, std::uint32_t step) {
       const auto free = static_cast<std::uint32_t>(adapters_.size());
-      if (step % 3 == 1) BOOST_REQUIRE(loop.put_adapter(free, others_[step % others_.size()]));
+      if (step % 3 == 1) BOOST_REQUIRE(put_adapter(loop, free, others_[step % others_.size()]));
       if (step % 3 == 2) BOOST_REQUIRE(loop.drop_adapter(free));
     };
     return run_jobs(device, limits(slots), jobs, extras);

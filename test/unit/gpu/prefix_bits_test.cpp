@@ -65,7 +65,7 @@ class cached_model {
     const auto row = device_->logits(engine::slot_id{0});
     return {sink->tokens(), {row.begin(), row.end()}, sink->stats().tokens_cached};
   }
-  [[nodiscard]] engine::kv_cache_counts counts() const { return loop_->cache_counts(); }
+  [[nodiscard]] engine::kv_cache_counts counts() const { return loop_->counts().cache; }
 
  private:
   std::unique_ptr<engine::accelerator> device_;

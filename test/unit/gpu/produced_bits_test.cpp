@@ -11,6 +11,7 @@
 #include "engine/grammar/matcher.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "gpu/host/host_backend.hpp"
+#include "test/support/rare_samplers.hpp"
 #include "test/support/recording_sink.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 #include "test/unit/grammar/piece_tokenizer.hpp"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t context = 512;
 constexpr std::uint32_t max_tokens = 24;
-constexpr std::uint32_t kinds = 8;
+constexpr std::uint32_t kinds = 9;
 
 /// A scheduler on the host backend. Jobs of every kind are described by their number alone.
 class bench {
@@ -69,6 +70,7 @@ class bench {
     if (kind == 6) out.stop_tokens = {stop};
     if (kind == 6) out.keep_stop_token = true;
     if (kind == 7) out.sampling.biases = {{3, 2.5F}, {9, -1.0F}};
+    if (kind == 8) test::use_rare_samplers(out.sampling, kind);
     return out;
   }
 

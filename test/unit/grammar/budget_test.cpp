@@ -5,10 +5,10 @@
 #include <set>
 
 #include "cases.hpp"
-#include "counted_memory.hpp"
 #include "engine/grammar/compile_budget.hpp"
 #include "engine/grammar/program.hpp"
 #include "piece_tokenizer.hpp"
+#include "test/support/counted_memory.hpp"
 #include "worst_to_follow.hpp"
 
 namespace {

@@ -43,8 +43,8 @@ BOOST_AUTO_TEST_CASE(a_copy_goes_on_alike_and_by_itself) {
   std::mt19937 random(3);
   for (int run = 0; run < 10; ++run) {
     const std::shared_ptr<engine::token_constraint> plain = engine::make_token_rules(
-        {.min_tokens = 3, .ends = {vocabulary.end()}, .allowed = {}, .banned = {}}, vocabulary.vocab_size(),
-        engine::grammar::make_matcher(schema.value(), table));
+        {.min_tokens = 3, .ends = {vocabulary.end()}, .allowed = {}, .banned = {}, .banned_rows = {}},
+        vocabulary.vocab_size(), engine::grammar::make_matcher(schema.value(), table));
     for (int step = 0; step < 60; ++step) {
       // Goes its own way first, which the other must not notice.
       const auto stray = plain->copy();

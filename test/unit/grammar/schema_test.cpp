@@ -60,6 +60,20 @@ BOOST_AUTO_TEST_CASE(names_the_path_of_what_it_refuses) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(strict_makes_all_properties_and_no_other_where_the_schema_does_not_say) {
+  const auto schema = boost::json::parse(R"({"type":"object","properties":{"a":{"type":"integer"},
+    "b":{"type":"object","properties":{"c":{"type":"boolean"}}}}})");
+  grammar::schema_options strict;
+  strict.strict = true;
+  const auto program = grammar::compile_json_schema(schema, strict);
+  BOOST_TEST_REQUIRE(program.has_value());
+  BOOST_TEST(takes(*program, table(), R"({"a":1,"b":{"c":true}})"));
+  for (const char* text : {R"({})", R"({"a":1})", R"({"a":1,"b":{}})", R"({"a":1,"b":{"c":true},"d":1})"}) {
+    BOOST_TEST(!takes(*program, table(), text), text);
+  }
+  BOOST_TEST(takes(compiled(schema), table(), R"({"a":1})"));
+}
+
 BOOST_AUTO_TEST_CASE(takes_json_and_nothing_else) {
   const auto any = compiled(boost::json::object{});
   for (const char* text : {"{",
@@ -162,6 +176,12 @@ BOOST_AUTO_TEST_CASE(refuses_schemas_without_measure) {
     branches.push_back(boost::json::object{{"enum", own}});
   }
   BOOST_TEST(grammar::compile_json_schema(boost::json::object{{"oneOf", branches}}).has_error());
+
+  // Counts within counts: each level is compiled as it is and as what it is not.
+  boost::json::value counted = boost::json::object{{"const", 1}};
+  for (int i = 0; i < 40; ++i)
+    counted = boost::json::object{{"type", "array"}, {"contains", counted}, {"maxContains", 2}};
+  BOOST_TEST(grammar::compile_json_schema(counted).has_error());
 
   // Repetitions of nothing.
   BOOST_TEST(grammar::compile_json_schema(

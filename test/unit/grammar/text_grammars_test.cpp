@@ -1,58 +1,38 @@
-// Grammars of plain text: GBNF, regular expressions and choices.
+// Grammars of plain text: GBNF (Lark has lark_test.cpp), regular expressions and choices.
 #include <boost/test/unit_test.hpp>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cases.hpp"
-#include "piece_tokenizer.hpp"
-
-namespace {
+#include "text_checks.hpp"
 
 using namespace orcd;
 using namespace orcd::test;
 namespace grammar = engine::grammar;
-using made = engine::result<std::shared_ptr<const grammar::program>>;
-using texts = std::initializer_list<std::string_view>;
-
-void expect(const made& compiled, texts taken, texts left) {
-  static const auto table = grammar::make_token_table(piece_tokenizer(), 257);
-  BOOST_REQUIRE_MESSAGE(compiled.has_value(), (compiled ? "" : compiled.error().message));
-  for (const std::string_view text : taken) BOOST_TEST(takes(*compiled, table, text), text);
-  for (const std::string_view text : left) BOOST_TEST(!takes(*compiled, table, text), text);
-}
-
-void expect_refused(const made& compiled, std::string_view message, std::string_view param) {
-  BOOST_REQUIRE_MESSAGE(compiled.has_error(), "taken, but should give " << message);
-  BOOST_TEST(compiled.error().message.substr(0, message.size()) == message);
-  BOOST_TEST((compiled.error().code == engine::errc::invalid_request));
-  BOOST_TEST(compiled.error().param == param);
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(text_grammars)
 
 BOOST_AUTO_TEST_CASE(gbnf_takes_what_llama_cpp_documents) {
-  expect(grammar::compile_gbnf("root ::= \"yes\" | \"no\""), {"yes", "no"}, {"", "y", "yesno", "maybe"});
-  expect(grammar::compile_gbnf("root ::= [a-c]+ [^0-9\\n]{2} .? # end\n"), {"axy", "abcabc--é", "aaaa狐"},
-         {"a", "axy12", "dxy", "a\nx"});
-  expect(grammar::compile_gbnf("# a list\nroot ::= item (\",\" ws item)*\nws ::= [ \\t]*\n\n"
-                               "item ::= [0-9]{1,3} | \"(\" root \")\"\n"),
-         {"1", "12, 3,444", "(1,(2),3)"}, {"", "1,", "1234", "(1"});
-  expect(
-      grammar::compile_gbnf("root ::= (\n  \"a\" | # first\n  \"b\"\n)* \"\\x41\\u00e9\\U0001F600\\\"\\\\\""),
-      {"Aé😀\"\\", "abbaAé😀\"\\"}, {"a", "A"});
-  expect(grammar::compile_gbnf("root ::=\n  \"a\" |\n  \"b\"\r\n"), {"a", "b"}, {"", "ab"});
-  expect(grammar::compile_gbnf("root ::= \"a\"? \"b\"{2} \"c\"{1,} [-x] [a-]"), {"bbcx-", "abbccc-a"},
-         {"abcx-", "bbbcx-"});
+  expect_texts(grammar::compile_grammar("root ::= \"yes\" | \"no\""), {"yes", "no"},
+               {"", "y", "yesno", "maybe"});
+  expect_texts(grammar::compile_grammar("root ::= [a-c]+ [^0-9\\n]{2} .? # end\n"),
+               {"axy", "abcabc--é", "aaaa狐"}, {"a", "axy12", "dxy", "a\nx"});
+  expect_texts(grammar::compile_grammar("# a list\nroot ::= item (\",\" ws item)*\nws ::= [ \\t]*\n\n"
+                                        "item ::= [0-9]{1,3} | \"(\" root \")\"\n"),
+               {"1", "12, 3,444", "(1,(2),3)"}, {"", "1,", "1234", "(1"});
+  expect_texts(grammar::compile_grammar(
+                   "root ::= (\n  \"a\" | # first\n  \"b\"\n)* \"\\x41\\u00e9\\U0001F600\\\"\\\\\""),
+               {"Aé😀\"\\", "abbaAé😀\"\\"}, {"a", "A"});
+  expect_texts(grammar::compile_grammar("root ::=\n  \"a\" |\n  \"b\"\r\n"), {"a", "b"}, {"", "ab"});
+  expect_texts(grammar::compile_grammar("root ::= \"a\"? \"b\"{2} \"c\"{1,} [-x] [a-]"),
+               {"bbcx-", "abbccc-a"}, {"abcx-", "bbbcx-"});
   // Empty alternatives, loops over what may be empty, and recursion on the right and in the middle.
-  expect(grammar::compile_gbnf("root ::= | \"a\""), {"", "a"}, {"aa"});
-  expect(grammar::compile_gbnf("root ::= (\"a\"* e)* \"b\"\ne ::= \"e\"?\n"), {"b", "aeeab"}, {"", "ba"});
+  expect_texts(grammar::compile_grammar("root ::= | \"a\""), {"", "a"}, {"aa"});
+  expect_texts(grammar::compile_grammar("root ::= (\"a\"* e)* \"b\"\ne ::= \"e\"?\n"), {"b", "aeeab"},
+               {"", "ba"});
   const std::string many(2'000, 'x');
-  expect(grammar::compile_gbnf("root ::= \"x\" root | \"\""), {"", "x", many}, {"y"});
-  expect(grammar::compile_gbnf("root ::= \"(\" root \")\" | \"\""), {"", "(())"}, {"(", "())"});
+  expect_texts(grammar::compile_grammar("root ::= \"x\" root | \"\""), {"", "x", many}, {"y"});
+  expect_texts(grammar::compile_grammar("root ::= \"(\" root \")\" | \"\""), {"", "(())"}, {"(", "())"});
 }
 
 BOOST_AUTO_TEST_CASE(gbnf_takes_a_grammar_of_json) {
@@ -82,14 +62,14 @@ number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1
 # Optional space: by convention, applied in this grammar after literal chars when allowed
 ws ::= | " " | "\n" [ \t]{0,20}
 )";
-  expect(grammar::compile_gbnf(json), {"{}", R"({"a": [1, -2.5e3, {"b":null}], "c":"x\n狐"} )"},
-         {"[]", "{", R"({"a"})", "{\"\x01\":1}"});
+  expect_texts(grammar::compile_grammar(json), {"{}", R"({"a": [1, -2.5e3, {"b":null}], "c":"x\n狐"} )"},
+               {"[]", "{", R"({"a"})", "{\"\x01\":1}"});
 }
 
 BOOST_AUTO_TEST_CASE(gbnf_names_the_line_and_column_of_what_it_refuses) {
   const auto refused = [](std::string_view text, std::string_view message) {
     BOOST_TEST_CONTEXT(text) {
-      expect_refused(grammar::compile_gbnf(text), message, "grammar");
+      expect_refused_at(grammar::compile_grammar(text), message, "grammar");
     }
   };
   refused("", "1:1: the grammar has no rule \"root\"");
@@ -116,18 +96,17 @@ BOOST_AUTO_TEST_CASE(gbnf_names_the_line_and_column_of_what_it_refuses) {
   refused("root ::= <[1000]>", "1:10: references to tokens");
   refused("root ::= !<think>", "1:10: references to tokens");
   refused("root = \"a\"", "1:6: \"::=\" is expected");
-  refused("start: \"a\"", "1:6: this is Lark's form");
-  refused("?start: \"a\"", "1:1: the name of a rule is expected");
   refused("root ::= a\n a ::= a \"x\" | \"y\"", "1:10: the grammar refers to itself");
   refused("root ::= \"x\"? root \"y\" | \"z\"", "1:1: the grammar refers to itself");
   refused("root ::= \"x\" root", "1:1: no finite value satisfies the grammar");
   refused("root ::= " + std::string(100, '('), "1:75: groups are nested more than 64 deep");
+  refused("root ::= \"a\"" + std::string(60'000, '?'), "1:77: repetitions are nested more than 64 deep");
   refused(std::string(70'000, '#'), "1:1: the grammar has 70000 bytes, the limit is 65536");
 }
 
 BOOST_AUTO_TEST_CASE(gbnf_has_bounds) {
   const auto costs_too_much = [](const std::string& text) {
-    const auto compiled = grammar::compile_gbnf(text);
+    const auto compiled = grammar::compile_grammar(text);
     BOOST_REQUIRE(compiled.has_error());
     BOOST_TEST(compiled.error().message.find("the grammar is too ") != std::string::npos,
                compiled.error().message);
@@ -141,22 +120,30 @@ BOOST_AUTO_TEST_CASE(gbnf_has_bounds) {
 }
 
 BOOST_AUTO_TEST_CASE(a_regular_expression_matches_the_whole) {
-  expect(grammar::compile_regex("[a-z]+@[a-z]+\\.com"), {"a@b.com"}, {"", "a@b.org", " a@b.com", "a@b.com!"});
-  expect(grammar::compile_regex("^(yes|no)$"), {"yes", "no"}, {"yesno", "maybe"});
-  expect(grammar::compile_regex("a|b$|^c"), {"a", "b", "c"}, {"ab", ""});
-  expect(grammar::compile_regex("\"\\\\\n."), {"\"\\\n狐"}, {"\\\"\\\\\\n狐", "\"\\\n\n"});
-  expect(grammar::compile_regex(""), {""}, {"a"});
+  expect_texts(grammar::compile_regex("[a-z]+@[a-z]+\\.com"), {"a@b.com"},
+               {"", "a@b.org", " a@b.com", "a@b.com!"});
+  expect_texts(grammar::compile_regex("^(yes|no)$"), {"yes", "no"}, {"yesno", "maybe"});
+  expect_texts(grammar::compile_regex("a|b$|^c"), {"a", "b", "c"}, {"ab", ""});
+  expect_texts(grammar::compile_regex("\"\\\\\n."), {"\"\\\n狐"}, {"\\\"\\\\\\n狐", "\"\\\n\n"});
+  expect_texts(grammar::compile_regex(""), {""}, {"a"});
+  // Flags, for the whole or for a group.
+  expect_texts(grammar::compile_regex("(?i)a[b-c]é"), {"aBé", "ACÉ"}, {"adé"});
+  expect_texts(grammar::compile_regex("(?i:k)k[^x]\\W"), {"Kk!-", "\u212Ak1?"}, {"kKx-", "kkak"});
+  expect_texts(grammar::compile_regex("(?i)[^k]\\W"), {"a-", "1\u212A"}, {"K-", "\u212A-", "aK"});
+  expect_texts(grammar::compile_regex("(?s:.)(?s-s:.)(?P<n>.)"), {"\nab"}, {"a\nb", "ab\n"});
 }
 
 BOOST_AUTO_TEST_CASE(a_regular_expression_is_refused_at_its_offset) {
   const auto refused = [](std::string_view pattern, std::string_view message) {
     BOOST_TEST_CONTEXT(pattern) {
-      expect_refused(grammar::compile_regex(pattern), message, "guided_regex");
+      expect_refused_at(grammar::compile_regex(pattern), message, "guided_regex");
     }
   };
   refused("ab)", "offset 2: ");
   refused("abc(d", "offset 5: the pattern has an unmatched '('");
   refused("a(?=b)", "offset 3: the pattern uses a look-ahead");
+  refused("a(?i)b", "offset 3: the pattern uses a look-ahead or an inline flag");
+  refused("(?m:a)", "offset 2: the pattern uses the flag m");
   refused("(a)\\1", "offset 5: the pattern uses the escape \\1");
   refused("((((a{1000}){1000}){1000}){1000})", "offset 0: the regular expression is too ");
   refused(std::string(3'000, 'a'), "offset 0: the pattern has 3000 bytes, the limit is 2048");
@@ -164,15 +151,16 @@ BOOST_AUTO_TEST_CASE(a_regular_expression_is_refused_at_its_offset) {
 
 BOOST_AUTO_TEST_CASE(a_choice_is_one_of_its_texts) {
   using list = std::vector<std::string>;
-  expect(grammar::compile_choice(list{"positive", "pos", "néga\"tive\n"}),
-         {"positive", "pos", "néga\"tive\n"}, {"", "posi", "positive "});
-  expect(grammar::compile_choice(list{"", "a"}), {"", "a"}, {"aa"});
-  expect_refused(grammar::compile_choice(list{}), "0: there must be 1 to 4096 choices", "guided_choice");
-  expect_refused(grammar::compile_choice(list{"a", "\xFF<s>"}), "1: the text is not UTF-8", "guided_choice");
-  expect_refused(grammar::compile_choice(list(5'000, "a")), "0: there must be 1 to 4096 choices",
-                 "guided_choice");
-  expect_refused(grammar::compile_choice(list{std::string(70'000, 'a')}), "0: there must be 1 to 4096",
-                 "guided_choice");
+  expect_texts(grammar::compile_choice(list{"positive", "pos", "néga\"tive\n"}),
+               {"positive", "pos", "néga\"tive\n"}, {"", "posi", "positive "});
+  expect_texts(grammar::compile_choice(list{"", "a"}), {"", "a"}, {"aa"});
+  expect_refused_at(grammar::compile_choice(list{}), "0: there must be 1 to 4096 choices", "guided_choice");
+  expect_refused_at(grammar::compile_choice(list{"a", "\xFF<s>"}), "1: the text is not UTF-8",
+                    "guided_choice");
+  expect_refused_at(grammar::compile_choice(list(5'000, "a")), "0: there must be 1 to 4096 choices",
+                    "guided_choice");
+  expect_refused_at(grammar::compile_choice(list{std::string(70'000, 'a')}), "0: there must be 1 to 4096",
+                    "guided_choice");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

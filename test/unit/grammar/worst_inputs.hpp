@@ -175,10 +175,43 @@ inline std::vector<named_schema> costly_references() {
       {"128 branches over 400 properties", json::object{{"properties", base}, {"anyOf", alike}}}};
 }
 
+inline std::vector<named_schema> costly_counts() {
+  namespace json = boost::json;
+  json::array values;
+  json::object properties, named, unknown{{"type", "null"}};
+  for (std::size_t i = 0; i < 2'000; ++i) {
+    values.emplace_back("value " + std::to_string(i));
+    if (i < 500) properties["p" + std::to_string(i)] = json::object{{"type", "integer"}};
+    named["d" + std::to_string(i)] = json::object{{"$id", std::string(900, 'i') + std::to_string(i)},
+                                                  {"$anchor", "a"},
+                                                  {"type", "array"},
+                                                  {"items", json::object{{"$ref", "#a"}}}};
+  }
+  for (std::size_t i = 0; i < 100'000; ++i) unknown["k" + std::to_string(i)] = i;
+  const json::object text{{"type", "string"}};
+  return {{"62 counted items of 62", json::object{{"type", "array"},
+                                                  {"minItems", 62},
+                                                  {"maxItems", 62},
+                                                  {"contains", text},
+                                                  {"minContains", 31},
+                                                  {"maxContains", 62}}},
+          {"2,000 unique values, at least 3", json::object{{"type", "array"},
+                                                           {"uniqueItems", true},
+                                                           {"minItems", 3},
+                                                           {"items", json::object{{"enum", values}}}}},
+          {"7 of 500 properties", json::object{{"properties", properties}, {"minProperties", 7}}},
+          {"no more than 7 of 500 properties",
+           json::object{{"properties", properties}, {"maxProperties", 7}, {"additionalProperties", text}}},
+          {"steps of 0.00000000997", json::object{{"type", "number"}, {"multipleOf", 0.00000000997}}},
+          {"2,000 parts with long URIs", json::object{{"$ref", "#/$defs/d7"}, {"$defs", named}}},
+          {"100,000 unknown keywords", unknown}};
+}
+
 /// All of them.
 inline std::vector<named_schema> costly_schemas() {
   std::vector<named_schema> out;
-  for (auto&& part : {costly_patterns(), costly_lists(), costly_numbers(), costly_references()}) {
+  for (auto&& part :
+       {costly_patterns(), costly_lists(), costly_numbers(), costly_references(), costly_counts()}) {
     out.insert(out.end(), part.begin(), part.end());
   }
   return out;

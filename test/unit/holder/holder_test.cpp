@@ -12,6 +12,7 @@
 #include "app/holder/heart_watch.hpp"
 #include "app/holder/held_table.hpp"
 #include "app/holder/holder_options.hpp"
+#include "app/holder/journal_damage.hpp"
 #include "app/holder/refused_clients.hpp"
 #include "app/holder/restart_policy.hpp"
 #include "app/holder/shared_files.hpp"
@@ -182,6 +183,24 @@ BOOST_AUTO_TEST_CASE(memory_is_told_from_what_cannot_be_mapped) {
   BOOST_TEST(!app::is_memory(-1, 1));
   BOOST_TEST(!app::is_process(memory.get()));
   BOOST_TEST(app::is_process(net::own_pidfd().get()));
+}
+
+BOOST_AUTO_TEST_CASE(a_journal_is_replaced_only_where_nobody_can_read_it) {
+  using net::head_state;
+  int replaced = 0;
+  for (const auto head :
+       {head_state::whole, head_state::one_spoilt, head_state::damaged, head_state::other_format}) {
+    for (unsigned bits = 0; bits < 8; ++bits) {
+      const app::journal_damage told{(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0, head};
+      if (app::fate_of_journal(told) == app::journal_fate::stays) continue;
+      ++replaced;
+      BOOST_TEST((told.is_active && !told.is_settled && told.is_complete && head == head_state::damaged));
+    }
+  }
+  BOOST_TEST(replaced == 1);
+  BOOST_TEST(app::needs_no_journal({0, 0}));
+  BOOST_TEST(!app::needs_no_journal({1, 0}));
+  BOOST_TEST(!app::needs_no_journal({0, 1}));
 }
 
 BOOST_AUTO_TEST_CASE(what_has_only_run_out_is_no_final_start_error) {

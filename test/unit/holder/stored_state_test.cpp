@@ -9,6 +9,7 @@
 
 #include "app/holder/shared_files.hpp"
 #include "app/service/passed_listener.hpp"
+#include "net/journal/journal.hpp"
 
 namespace orcd::app {
 namespace {
@@ -132,6 +133,36 @@ BOOST_AUTO_TEST_CASE(what_is_stored_is_what_its_name_says) {
   BOOST_TEST_REQUIRE(taken.connections.size() == 1U);
   BOOST_TEST((taken.connections[0].first == net::held_place{3, 9}));
   BOOST_TEST(taken.refused.empty());
+}
+
+/// A journal of which these bytes are others, in both copies of its head.
+file_descriptor changed_journal(const std::vector<std::pair<off_t, char>>& changes) {
+  auto made = make_journal(1).value();
+  const auto second = static_cast<off_t>(net::journal::bytes_of(1) - net::journal_layout::page_bytes);
+  for (const auto& [at, to] : changes) {
+    for (const off_t copy : {off_t{0}, second}) {
+      BOOST_TEST_REQUIRE(::pwrite(made.get(), &to, 1, copy + at) == 1);
+    }
+  }
+  return made;
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_journal_is_taken_with_its_connections_and_another_builds_is_not) {
+  const auto with_connection = [](file_descriptor journal) {
+    auto all = passed("journal", std::move(journal));
+    all.push_back({"connection-3-9", tcp_socket(false)});
+    return sort_stored(std::move(all), "0.0.0.0", 0);
+  };
+  const auto damaged = with_connection(changed_journal({{3, 'X'}}));
+  BOOST_TEST(damaged.journal.get() >= 0);
+  BOOST_TEST(damaged.connections.size() == 1U);
+  BOOST_TEST(damaged.refused.empty());
+  // The format before had nothing behind its first 16 bytes.
+  std::vector<std::pair<off_t, char>> older{{7, '2'}};
+  for (off_t at = 16; at < 32; ++at) older.emplace_back(at, '\0');
+  const auto other = with_connection(changed_journal(older));
+  BOOST_TEST(other.is_empty());
+  BOOST_TEST(other.refused.size() == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_foreign_is_refused) {

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <boost/json.hpp>
 #include <boost/test/unit_test.hpp>
 #include <initializer_list>
@@ -160,6 +162,11 @@ BOOST_AUTO_TEST_CASE(chat) {
   BOOST_TEST(run({"chat", with_template, "--messages", messages}).out ==
              "<user>hi \xE7\x8B\x90</s><assistant>\n");
 
+  w.remove("tokenizer.chat_template");
+  write_file(directory.file("base.gguf"), w.build());
+  BOOST_TEST(run({"chat", directory.file("base.gguf"), "--messages", messages}).out ==
+             "<|im_start|>user\nhi \xE7\x8B\x90<|im_end|>\n<|im_start|>assistant\n\n");
+
   const auto refusal = [&](std::initializer_list<std::string_view> words, const std::string& input) {
     const outcome o = run(words, input);
     BOOST_TEST(o.status == 1);
@@ -172,6 +179,10 @@ BOOST_AUTO_TEST_CASE(chat) {
   BOOST_TEST(has(refusal({"chat", from}, "[1,"), "standard input: is not JSON"));
   BOOST_TEST(has(refusal({"chat", from}, "3"), "must be a JSON array"));
   BOOST_TEST(has(refusal({"chat", from, "--tools", messages + "x"}, "[]"), "cannot be opened"));
+  const std::string pipe = directory.file("pipe");
+  BOOST_TEST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  BOOST_TEST(has(refusal({"chat", from, "--messages", pipe}, ""), "is a pipe; it must be a plain file"));
+  BOOST_TEST(has(refusal({"tokenize", pipe}, ""), "is a pipe; it must be a plain file"));
   BOOST_TEST(has(refusal({"chat", file("bad.jinja", "a\n{{ 1 + }}")}, "[]"), "chat template, line 2"));
   BOOST_TEST(has(refusal({"chat", file("raise.jinja", "{{ raise_exception('Stop!') }}")}, "[]"), "Stop!"));
 }
@@ -306,6 +317,8 @@ BOOST_AUTO_TEST_CASE(a_gpu_is_sized_for_one_engine_and_for_two) {
   const outcome text = run({"plan", model, "--failover", "--vram-mib", "600"});
   BOOST_TEST(has(text.out, "2 copies of it"));
   BOOST_TEST(has(text.out, "does not fit"));
+  BOOST_TEST(text.status == 3);
+  BOOST_TEST(run({"plan", model, "--vram-mib", "4096"}).status == 0);
   BOOST_TEST(run({"plan", model, "--share-weights"}).status == 2);
   BOOST_TEST(run({"plan", model, "--vram-mib", "0"}).status == 2);
   for (const char* const bad : {"-1", "64", "x", ""}) {
@@ -334,7 +347,7 @@ BOOST_AUTO_TEST_CASE(failures_have_one_line_and_a_status) {
     const outcome absent = run({command, directory.file("absent.gguf")});
     BOOST_TEST(absent.status == 1, command);
     BOOST_TEST(absent.out == "");
-    BOOST_TEST(has(absent.err, "absent.gguf: cannot open"), command);
+    BOOST_TEST(has(absent.err, "absent.gguf: cannot be opened"), command);
     BOOST_TEST(absent.err.find('\n') == absent.err.size() - 1, command);
   }
   BOOST_TEST(run({"tokenize", directory.file("absent.json")}).status == 1);

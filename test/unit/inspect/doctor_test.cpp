@@ -110,6 +110,34 @@ BOOST_AUTO_TEST_CASE(what_cuda_does_not_take) {
   BOOST_TEST(value.at("speeds").as_array().empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_too_small_is_told_by_the_status) {
+  const auto value = examine(make_tiny_writer({}), 3, {"--vram-mib", "300"});
+  BOOST_TEST(value.at("loads").as_bool());
+  BOOST_TEST(!value.at("fits").as_bool());
+}
+
+BOOST_AUTO_TEST_CASE(files_that_are_no_models_are_named) {
+  const auto told = [this](std::initializer_list<std::pair<const char*, const char*>> keys) {
+    gguf_writer w;
+    for (const auto& [key, text] : keys) w.add(key, text);
+    w.add_tensor("blk.0.attn_q.weight.lora_a", {4}, engine::ggml_type::f32, bytes(16));
+    const auto value = examine(w, 1);
+    BOOST_TEST(!value.at("loads").as_bool());
+    const auto& problems = value.at("problems").as_array();
+    BOOST_TEST_REQUIRE(problems.size() == 1U);
+    return std::string(problems.front().as_string());
+  };
+  const auto says = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  BOOST_TEST(
+      says(told({{"general.architecture", "llama"}, {"general.type", "adapter"}, {"adapter.type", "lora"}}),
+           "is a LoRA adapter, and no model; a worker takes it by --lora"));
+  BOOST_TEST(says(told({{"general.architecture", "controlvector"}}), "is a control vector"));
+  BOOST_TEST(says(told({{"general.architecture", "clip"}}), "is a projector of images or sound"));
+  BOOST_TEST(says(told({{"general.type", "imatrix"}}), "is an importance matrix"));
+}
+
 BOOST_AUTO_TEST_CASE(odd_things) {
   tiny_model_options o;
   o.matrix_type = engine::ggml_type::q8_0;
@@ -157,6 +185,22 @@ BOOST_AUTO_TEST_CASE(more_bytes_or_more_kernels_are_slower) {
     BOOST_TEST(fast[card].tokens_per_second > slow[card].tokens_per_second);
     BOOST_TEST(fast[card].tokens_per_second > many[card].tokens_per_second);
     BOOST_TEST((fast[card].share > 0.0 && fast[card].share < 1.0));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(slower_memory_makes_no_model_faster) {
+  for (const char* const family : {"llama", "gpt-oss"}) {
+    for (const bool one_kernel : {true, false}) {
+      tiny_model_options o;
+      o.family = family;
+      const bytes image = make_tiny_model(o);
+      const engine::gguf_file file = parsed(image);
+      const auto speeds = app::guess_speeds(*engine::load_model(file), one_kernel);
+      BOOST_TEST_REQUIRE(speeds.size() == 2U);
+      BOOST_TEST(speeds[0].card == "H100 SXM");
+      BOOST_TEST(speeds[1].card == "H200");
+      BOOST_TEST(speeds[0].tokens_per_second <= speeds[1].tokens_per_second);
+    }
   }
 }
 

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_limit_and_a_full_context_end_with_an_end) {
   answer_sink limited(answer(2, 9, limit_style::end_token, 10), 100, out, r.wake);
   for (const engine::token_id id : {3, 4}) limited.offer(token(id));
   limited.offer(engine::end_event{engine::finish_reason::length, {}});
-  BOOST_TEST(r.read_all() == "3\n9\n11\n");
+  BOOST_TEST(r.read_all() == "3\n9\n12\n");
   answer_sink full(answer(0, 9, limit_style::end_token, 10), 100, out, r.wake);
   full.offer(token(3));
   full.offer(engine::end_event{engine::finish_reason::length, {}});

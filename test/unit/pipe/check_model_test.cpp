@@ -57,6 +57,12 @@ BOOST_AUTO_TEST_CASE(what_is_said_is_compared) {
   BOOST_TEST(tiny.check(config) ==
              "tiny: hidden_dim is 256, but the file's is 128 rounded up to a multiple of 128");
   config = tiny_config();
+  config.hidden_dim = 64;  // as the GGUF has it, not rounded up
+  BOOST_TEST(tiny.check(config) == "");
+  config.hidden_dim = 65;
+  BOOST_TEST(tiny.check(config) ==
+             "tiny: hidden_dim is 65, but the file's is 128 rounded up to a multiple of 128");
+  config = tiny_config();
   config.num_kv_heads = 4;
   BOOST_TEST(tiny.check(config) == "tiny: num_kv_heads is 4, but the file's is 2");
   config = tiny_config();

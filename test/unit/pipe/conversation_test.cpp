@@ -29,8 +29,8 @@ ids written(answer& a, const ids& chosen, bool ends) {
 }
 
 /// A context of these tokens.
-conversation having(std::uint32_t context, const ids& tokens) {
-  conversation out(context);
+conversation having(std::uint32_t context, const ids& tokens, limit_style style = limit_style::end_token) {
+  conversation out(context, style);
   out.become(tokens, answer(0, end_token, limit_style::end_token, tokens.size()));
   return out;
 }
@@ -49,10 +49,10 @@ BOOST_AUTO_TEST_CASE(an_end_that_was_generated_is_part_of_the_context) {
 BOOST_AUTO_TEST_CASE(a_limit_puts_an_end_in_place_of_its_last_token) {
   answer a(3, end_token, limit_style::end_token, 10);
   BOOST_TEST((written(a, {1, 2, 3}, false) == ids{1, 2, end_token}));
-  BOOST_TEST(a.kv_position() == 12U);
+  BOOST_TEST(a.kv_position() == 13U, "it is part of the context, as one that was generated");
   answer one(1, end_token, limit_style::end_token, 10);
   BOOST_TEST((written(one, {4}, false) == ids{end_token}));
-  BOOST_TEST(one.kv_position() == 10U);
+  BOOST_TEST(one.kv_position() == 11U);
 }
 
 BOOST_AUTO_TEST_CASE(an_end_at_the_limit_was_generated) {
@@ -76,6 +76,16 @@ BOOST_AUTO_TEST_CASE(the_literal_text_adds_nothing) {
   BOOST_TEST(a.kv_position() == 13U);
   answer ended(3, end_token, limit_style::literal, 10);
   BOOST_TEST((written(ended, {1, 8}, true) == ids{1, 8}));
+}
+
+BOOST_AUTO_TEST_CASE(what_stands_in_is_the_end_of_the_prompt_s_last_turn) {
+  const ids eos{8, 9};
+  BOOST_TEST(end_of_turn(ids{}, eos) == 8);
+  BOOST_TEST(end_of_turn(ids{1, 2}, eos) == 8);
+  BOOST_TEST(end_of_turn(ids{1, 9, 2}, eos) == 9);
+  BOOST_TEST(end_of_turn(ids{1, 9, 2, 8, 3}, eos) == 8);
+  BOOST_TEST(end_of_turn(ids{1, 8, 2, 9}, eos) == 9);
+  BOOST_TEST(end_of_turn(ids{9, 1, 2}, eos) == 8, "the first token begins the text");
 }
 
 BOOST_AUTO_TEST_CASE(turns_go_on_from_what_is_kept) {
@@ -106,7 +116,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_not_computed) {
   BOOST_TEST(!context.plan(request({3, 4, 5})).value().fits);
   BOOST_TEST(!context.plan(request({3, 4, 5, 6, 7}, 0)).value().fits);
   BOOST_TEST(context.size() == 2U);
-  BOOST_TEST(context.plan(request({3, 4, 5})).value().keep == 2U);
+  BOOST_TEST(context.plan(request({3, 4, 5})).value().keep == 0U);
   BOOST_TEST(context.plan(request({3, 4, 5, 6}, 1)).value().keep == 1U);
   BOOST_TEST(context.plan(request({3, 4, 5, 6, 7}, 0)).value().keep == 0U);
   auto huge = request({1}, 0);
@@ -114,9 +124,20 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_not_computed) {
   BOOST_TEST(!context.plan(huge).value().fits);
 }
 
-BOOST_AUTO_TEST_CASE(what_does_not_fit_leaves_what_was_kept) {
+BOOST_AUTO_TEST_CASE(a_talk_that_does_not_fit_is_over_until_one_begins_anew) {
   auto context = having(4, {1, 2, 3});
-  context.cut(context.plan(request({4, 5}, std::nullopt)).value().keep);
+  context.cut(context.plan(request({4, 5})).value().keep);
+  BOOST_TEST(context.size() == 0U);
+  BOOST_TEST(!context.plan(request({6})).value().fits);
+  auto begun = context.plan(request({6}, 0)).value();
+  BOOST_TEST((begun.prompt == ids{6}));
+  context.become(std::move(begun.prompt), answer(0, end_token, limit_style::end_token, 1));
+  BOOST_TEST((context.plan(request({7})).value().prompt == ids{6, 7}));
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit_leaves_what_was_kept) {
+  auto context = having(4, {1, 2, 3}, limit_style::literal);
+  context.cut(context.plan(request({4, 5})).value().keep);
   BOOST_TEST((context.plan(request({6})).value().prompt == ids{1, 2, 3, 6}));
   context.cut(context.plan(request({7, 7, 7}, 2)).value().keep);
   BOOST_TEST((context.plan(request({6})).value().prompt == ids{1, 2, 6}));
@@ -131,7 +152,7 @@ BOOST_AUTO_TEST_CASE(the_context_becomes_prompt_and_answer) {
   BOOST_TEST((written(a, {6, 7, 8}, false) == ids{6, 7, end_token}));
   context.become({1, 2, 5}, a);
   BOOST_TEST(context.size() == a.kv_position());
-  BOOST_TEST((context.plan(request({4})).value().prompt == ids{1, 2, 5, 6, 7, 4}));
+  BOOST_TEST((context.plan(request({4})).value().prompt == ids{1, 2, 5, 6, 7, end_token, 4}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,8 +3,11 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "test/unit/pod/pod_texts.hpp"
+
 using namespace orcd::app;
 namespace json = boost::json;
+using orcd::test::text;
 
 namespace {
 
@@ -37,10 +40,6 @@ std::string value_of(const json::value& engine, std::string_view name) {
   return "(none)";
 }
 
-std::string text(const json::value& value) {
-  return json::serialize(value);
-}
-
 /// The holder's own.
 std::string shared_folder() {
   return std::string(shared_mount_path) + "/" + std::string(holder_folder);
@@ -56,6 +55,7 @@ BOOST_AUTO_TEST_CASE(build_failover_pod_has_two_engines_a_holder_and_what_they_s
   BOOST_TEST(made.at("initContainers").as_array().size() == 1U);
   BOOST_TEST(made.at("terminationGracePeriodSeconds").to_number<int>() == 40);
   BOOST_TEST(text(made.at("volumes")) == R"([{"name":"failover-shared","emptyDir":{}}])");
+  BOOST_TEST(made.at("shareProcessNamespace").as_bool());
   BOOST_TEST(text(made.at("resourceClaims")) ==
              R"([{"name":"shared-gpu","resourceClaimTemplateName":"w-gpu"}])");
   const auto shares = [](const json::value& one) {
@@ -79,7 +79,8 @@ BOOST_AUTO_TEST_CASE(build_engine_container_sets_the_plans_variables) {
     BOOST_TEST(engine.at("name").as_string() == "engine-" + number);
     BOOST_TEST(value_of(engine, "ENGINE_ID") == number);
     BOOST_TEST(value_of(engine, "DYN_SYSTEM_PORT") == "909" + number);
-    BOOST_TEST(value_of(engine, "GMS_SOCKET_DIR") == "/pod");
+    BOOST_TEST(value_of(engine, "GMS_SOCKET_DIR") == "/pod/holder");
+    BOOST_TEST(value_of(engine, "WORKER_ORCD_SHARE_WEIGHTS") == "auto");
     BOOST_TEST(value_of(engine, "FAILOVER_LOCK_PATH") == "/pod/failover.lock");
     BOOST_TEST(value_of(engine, "DYN_SYSTEM_STARTING_HEALTH_STATUS") == "notready");
     BOOST_TEST(value_of(engine, "DYN_SYSTEM_ENABLED") == "true");
@@ -93,8 +94,10 @@ BOOST_AUTO_TEST_CASE(build_engine_container_sets_the_plans_variables) {
 
 /// They differ in name, ENGINE_ID and port: nothing else tells them apart.
 BOOST_AUTO_TEST_CASE(engines_are_equal_but_for_id_and_port) {
-  auto zero = text(build_engine_container(container(), 0, "/shared", planned_probes()));
-  const auto one = text(build_engine_container(container(), 1, "/shared", planned_probes()));
+  auto plan = planned();
+  plan.probes = planned_probes();
+  auto zero = text(build_engine_container(container(), 0, "/shared", plan));
+  const auto one = text(build_engine_container(container(), 1, "/shared", plan));
   const auto replace = [&](const std::string& from, const std::string& to) {
     std::size_t count = 0;
     for (std::size_t at = zero.find(from); at != std::string::npos; at = zero.find(from, at + to.size())) {
@@ -173,9 +176,24 @@ BOOST_AUTO_TEST_CASE(without_dra_one_container_has_the_gpu) {
   BOOST_TEST(text(only.at("args")) ==
              text(json::array{"--failover-dir", shared_folder(), "--host", "0.0.0.0", "--port", "8080",
                               "--run", "2", "--", "--model", "/m.gguf"}));
-  BOOST_TEST(text(only.at("resources")) == R"({"limits":{"nvidia.com/gpu":"1","cpu":"2"}})");
+  // Two engines run in it, of which each may have what is asked for; the GPU is one.
+  BOOST_TEST(text(only.at("resources")) == R"({"limits":{"nvidia.com/gpu":"1","cpu":"4"}})");
+  BOOST_TEST(!made.as_object().contains("shareProcessNamespace"));
+  BOOST_TEST(value_of(only, "WORKER_ORCD_SHARE_WEIGHTS") == "auto");
   BOOST_TEST(value_of(only, "FAILOVER_LOCK_PATH") == std::string(shared_mount_path) + "/failover.lock");
   BOOST_TEST(value_of(only, "ENGINE_ID") == "(none)");
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_their_own_are_asked_for) {
+  auto plan = planned();
+  plan.shares_weights = false;
+  for (const bool dra : {true, false}) {
+    plan.dra = dra;
+    const json::value made = pod(plan);
+    for (const auto& one : made.at("containers").as_array()) {
+      BOOST_TEST(value_of(one, "WORKER_ORCD_SHARE_WEIGHTS") == "(none)");
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

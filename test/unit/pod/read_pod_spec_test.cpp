@@ -1,9 +1,11 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "app/pod/pod_spec.hpp"
+#include "test/unit/pod/pod_texts.hpp"
 
 using namespace orcd::app;
+using orcd::test::first_problem;
+using orcd::test::problem_of_field;
 
 namespace {
 
@@ -11,15 +13,6 @@ const std::string whole = R"(
 name: w
 image: example/worker:1
 )";
-
-std::string first_problem(const std::string& yaml) {
-  const auto read = read_pod_spec(yaml);
-  return read.problems.empty() ? "" : read.problems.front();
-}
-
-std::string of_field(const std::string& more) {
-  return first_problem(whole + more);
-}
 
 }  // namespace
 
@@ -39,6 +32,7 @@ args: ["--slots", "8", ""]
 workingDir: /work
 env: [{name: A, value: ""}, {name: B_1, value: "true"}]
 dra: false
+weights: own
 port: 8000
 drainTimeout: 40
 model: {hostPath: /srv/models, mountPath: /data}
@@ -56,7 +50,9 @@ probes: {liveness: {periodSeconds: 9, timeoutSeconds: 8, failureThreshold: 7}}
   BOOST_TEST(spec.args.size() == 3U);
   BOOST_TEST(spec.working_dir == "/work");
   BOOST_TEST(spec.environment.at(1).value == "true");
-  BOOST_TEST(!spec.dra);
+  BOOST_TEST((spec.dra == false));
+  BOOST_TEST(!spec.claims_gpus());
+  BOOST_TEST((spec.weights == weights_of::own));
   BOOST_TEST(spec.port == 8'000U);
   BOOST_TEST(spec.drain_timeout == 40U);
   BOOST_TEST(spec.model->host_path == "/srv/models");
@@ -73,53 +69,68 @@ BOOST_AUTO_TEST_CASE(what_is_not_said_has_a_default) {
   BOOST_TEST(spec.component_type == "worker");
   BOOST_TEST(!spec.failover);
   BOOST_TEST(spec.command.front() == "worker-orcd");
-  BOOST_TEST(spec.dra);
+  BOOST_TEST(!spec.dra.has_value());
+  BOOST_TEST(!spec.claims_gpus());
+  BOOST_TEST(!spec.weights.has_value());
+  BOOST_TEST(spec.unavailable_max == 1U);
   BOOST_TEST(spec.port == 8'080U);
 }
 
 BOOST_AUTO_TEST_CASE(unknown_fields_are_named_with_their_path) {
-  BOOST_TEST(of_field("failovr: {enabled: true}") == "failovr: unknown field");
-  BOOST_TEST(of_field("failover: {enable: true}") == "failover.enable: unknown field");
-  BOOST_TEST(of_field("resources: {limits: {gpus: 1}}") == "resources.limits.gpus: unknown field");
-  BOOST_TEST(of_field("env: [{name: A}, {key: B}]") == "env[1].key: unknown field");
-  BOOST_TEST(of_field("probes: {startup: {period: 1}}") == "probes.startup.period: unknown field");
-  BOOST_TEST(of_field("\"a\\nb\": 1") == "a?b: unknown field");
-  BOOST_TEST(of_field("name: again") == "name: is given twice");
+  BOOST_TEST(problem_of_field("failovr: {enabled: true}") == "failovr: unknown field");
+  BOOST_TEST(problem_of_field("failover: {enable: true}") == "failover.enable: unknown field");
+  BOOST_TEST(problem_of_field("resources: {limits: {gpus: 1}}") == "resources.limits.gpus: unknown field");
+  BOOST_TEST(problem_of_field("env: [{name: A}, {key: B}]") == "env[1].key: unknown field");
+  BOOST_TEST(problem_of_field("probes: {startup: {period: 1}}") == "probes.startup.period: unknown field");
+  BOOST_TEST(problem_of_field("\"a\\nb\": 1") == "a?b: unknown field");
+  BOOST_TEST(problem_of_field("name: again") == "name: is given twice");
 }
 
 BOOST_AUTO_TEST_CASE(types_are_checked) {
-  BOOST_TEST(of_field("failover: true") == "failover: must be a map");
-  BOOST_TEST(of_field("failover: {enabled: 1}") == "failover.enabled: must be true or false");
-  BOOST_TEST(of_field("failover: {enabled: \"true\"}") == "failover.enabled: must be true or false");
-  BOOST_TEST(of_field("replicas: many") == "replicas: must be a whole number from 0 to 1000");
-  BOOST_TEST(of_field("replicas: -1") == "replicas: must be a whole number from 0 to 1000");
-  BOOST_TEST(of_field("resources: {limits: {gpu: 17}}") ==
+  BOOST_TEST(problem_of_field("failover: true") == "failover: must be a map");
+  BOOST_TEST(problem_of_field("failover: {enabled: 1}") == "failover.enabled: must be true or false");
+  BOOST_TEST(problem_of_field("failover: {enabled: \"true\"}") == "failover.enabled: must be true or false");
+  BOOST_TEST(problem_of_field("replicas: many") == "replicas: must be a whole number from 0 to 1000");
+  BOOST_TEST(problem_of_field("replicas: -1") == "replicas: must be a whole number from 0 to 1000");
+  BOOST_TEST(problem_of_field("resources: {limits: {gpu: 17}}") ==
              "resources.limits.gpu: must be a whole number from 0 to 16");
-  BOOST_TEST(of_field("args: --slots") == "args: must be a list");
+  BOOST_TEST(problem_of_field("args: --slots") == "args: must be a list");
   for (const auto* const value : {"8", "true", "null", "~", "1.5", "-3", "0x10", "[]", "1e3"}) {
-    BOOST_TEST(of_field(std::string("args: [") + value + "]") ==
+    BOOST_TEST(problem_of_field(std::string("args: [") + value + "]") ==
                    "args[0]: must be a string; numbers and true or false need quotes",
                value);
   }
-  BOOST_TEST(of_field("args: [\"8\", 8a, --port]").empty());
-  BOOST_TEST(of_field("workingDir: here") == "workingDir: is 'here'; it must be an absolute path");
-  BOOST_TEST(of_field("componentType: planner").substr(0, 28) == "componentType: is 'planner';");
-  BOOST_TEST(of_field("resources: {limits: {memory: lots}}").substr(0, 24) == "resources.limits.memory:");
-  BOOST_TEST(of_field("model: {}") == "model: needs one of persistentVolumeClaim and hostPath");
-  BOOST_TEST(of_field("model: {hostPath: /a, persistentVolumeClaim: b}").substr(0, 6) == "model:");
-  BOOST_TEST(of_field("probes: fast") == "probes: must be default, seed, or a map of probes");
-  BOOST_TEST(of_field("env: [{value: x}]") == "env[0].name: is missing");
-  BOOST_TEST(of_field("env: [{name: 1A}]").substr(0, 12) == "env[0].name:");
-  BOOST_TEST(of_field("command: []") == "command: must not be empty");
+  BOOST_TEST(problem_of_field("args: [\"8\", 8a, --port]").empty());
+  BOOST_TEST(problem_of_field("workingDir: here") == "workingDir: is 'here'; it must be an absolute path");
+  BOOST_TEST(problem_of_field("componentType: planner").substr(0, 28) == "componentType: is 'planner';");
+  BOOST_TEST(problem_of_field("resources: {limits: {memory: lots}}").substr(0, 24) ==
+             "resources.limits.memory:");
+  // Kubernetes knows k and Ki, and no ki; and no limit of nothing.
+  for (const auto* const limit : {"16ki", "0", "0.0Gi", "1.", "Gi", "1e3", "-1", "16 Gi"}) {
+    BOOST_TEST(
+        problem_of_field("resources: {limits: {memory: \"" + std::string(limit) + "\"}}").substr(0, 24) ==
+            "resources.limits.memory:",
+        limit);
+  }
+  BOOST_TEST(problem_of_field("resources: {limits: {memory: 1Ei, cpu: 0.5}}").empty());
+  BOOST_TEST(problem_of_field("model: {persistentVolumeClaim: a..b}").substr(0, 28) ==
+             "model.persistentVolumeClaim:");
+  BOOST_TEST(problem_of_field("weights: some") == "weights: is 'some'; it must be shared or own");
+  BOOST_TEST(problem_of_field("model: {}") == "model: needs one of persistentVolumeClaim and hostPath");
+  BOOST_TEST(problem_of_field("model: {hostPath: /a, persistentVolumeClaim: b}").substr(0, 6) == "model:");
+  BOOST_TEST(problem_of_field("probes: fast") == "probes: must be default, seed, or a map of probes");
+  BOOST_TEST(problem_of_field("env: [{value: x}]") == "env[0].name: is missing");
+  BOOST_TEST(problem_of_field("env: [{name: 1A}]").substr(0, 12) == "env[0].name:");
+  BOOST_TEST(problem_of_field("command: []") == "command: must not be empty");
 }
 
 BOOST_AUTO_TEST_CASE(lengths_and_numbers_of_items_have_bounds) {
   const std::string longest(4'096, 'x');
-  BOOST_TEST(of_field("args: [" + longest + "]").empty());
-  BOOST_TEST(of_field("args: [" + longest + "x]") == "args[0]: is longer than 4096 bytes");
+  BOOST_TEST(problem_of_field("args: [" + longest + "]").empty());
+  BOOST_TEST(problem_of_field("args: [" + longest + "x]") == "args[0]: is longer than 4096 bytes");
   std::string items;
   for (int i = 0; i < 129; ++i) items += "x, ";
-  BOOST_TEST(of_field("args: [" + items + "]") == "args: has more than 128 items");
+  BOOST_TEST(problem_of_field("args: [" + items + "]") == "args: has more than 128 items");
   BOOST_TEST(first_problem("name: " + std::string(53, 'x') + "\nimage: i") ==
              "name: is longer than 52 bytes");
   BOOST_TEST(first_problem(std::string(spec_bytes_max + 1, ' ')).substr(0, 18) == "the file is longer");

@@ -76,10 +76,30 @@ BOOST_AUTO_TEST_CASE(only_what_is_allowed_and_never_what_is_banned) {
   BOOST_TEST(!rules->spent());
 }
 
+BOOST_AUTO_TEST_CASE(tokens_that_must_not_come_in_a_row) {
+  token_rules asked;
+  asked.banned_rows = {{4}, {1, 2, 3}, {2, 5}};
+  BOOST_TEST(asked.bind());
+  const auto rules = make_token_rules(asked, rows);
+  const auto forbidden = [&](token_id token) { return !allows(rules->mask(), token); };
+  BOOST_TEST((forbidden(4) && !forbidden(3) && !forbidden(5)));
+  for (const token_id token : {2, 1, 2}) BOOST_TEST(rules->accept(token));
+  BOOST_TEST((forbidden(4) && forbidden(3) && forbidden(5) && !forbidden(1)));
+  const auto ahead = rules->copy();
+  BOOST_TEST_REQUIRE(ahead != nullptr);
+  BOOST_TEST(ahead->accept(6));
+  BOOST_TEST(allows(ahead->mask(), 3));
+  BOOST_TEST(forbidden(3));
+  BOOST_TEST(!rules->spent());
+}
+
 BOOST_AUTO_TEST_CASE(rules_that_leave_nothing_allow_nothing) {
   auto asked = least(1, {1});
   asked.allowed = {1};
-  BOOST_TEST(allowed_by(*make_token_rules(asked, rows)).empty());
+  const auto rules = make_token_rules(asked, rows);
+  BOOST_TEST(rules->failure().empty());
+  BOOST_TEST(allowed_by(*rules).empty());
+  BOOST_TEST(!rules->failure().empty());  // the request's fault, which a client is told
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -28,10 +28,10 @@ struct adapters_bench : scheduler_bench {
   }
 
   void put(std::uint32_t index, const std::string& digest) {
-    BOOST_REQUIRE(loop->put_adapter(index, adapter_named(digest)));
+    BOOST_REQUIRE(put_adapter(*loop, index, adapter_named(digest)));
   }
   [[nodiscard]] errc refused_put(std::uint32_t index) {
-    const auto done = loop->put_adapter(index, adapter_named("new"));
+    const auto done = put_adapter(*loop, index, adapter_named("new"));
     BOOST_REQUIRE(!done);
     return done.error().code;
   }
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_device_without_pages_takes_none) {
   scheduler_bench b;
   b.options.adapters = 1;
   b.up();
-  BOOST_TEST(!b.loop->put_adapter(0, adapter_named("d")).has_value());
+  BOOST_TEST(!put_adapter(*b.loop, 0, adapter_named("d")).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(different_salts_and_adapters_never_give_one_salt) {

@@ -107,7 +107,7 @@ job_request load::make_job() {
 
 struct outcome {
   std::vector<sink_ptr> sinks;
-  std::uint64_t set_backs = 0;
+  std::uint64_t preemptions = 0;
   std::uint64_t steps = 0;
 };
 
@@ -131,7 +131,7 @@ outcome run(const load& what, std::uint32_t pages, bool disturb, std::uint64_t s
                    }};
   b.loop = std::make_unique<scheduler>(*b.device, config);
   for (const std::uint32_t index : {0U, 1U}) {
-    BOOST_REQUIRE(b.loop->put_adapter(index, adapter_named("digest" + std::to_string(index))));
+    BOOST_REQUIRE(put_adapter(*b.loop, index, adapter_named("digest" + std::to_string(index))));
   }
   outcome out;
   std::size_t next = 0;
@@ -150,8 +150,8 @@ outcome run(const load& what, std::uint32_t pages, bool disturb, std::uint64_t s
     BOOST_REQUIRE(++out.steps < 20'000U);
     if (!b.loop->run_step() && next == what.requests.size()) break;
   }
-  out.set_backs = b.loop->set_backs();
-  const kv_cache_counts counts = b.loop->cache_counts();
+  out.preemptions = b.loop->counts().preemptions;
+  const kv_cache_counts counts = b.loop->counts().cache;
   BOOST_TEST(counts.pages_free + counts.pages_cached == counts.pages);
   BOOST_TEST(b.device->written_pages().size() <= counts.pages_cached);
   BOOST_TEST(b.device->held_slots() == 0U);
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(jobs_on_few_pages_get_what_they_get_on_ample_ones) {
   const char* chosen = std::getenv("ORCD_GROWTH_SEED");
   const std::uint64_t first = chosen != nullptr ? boost::lexical_cast<std::uint64_t>(chosen) : 1;
   const std::uint64_t last = chosen != nullptr ? first : 400;
-  std::uint64_t set_backs = 0, jobs = 0, most = 0;
+  std::uint64_t preemptions = 0, jobs = 0, most = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     BOOST_TEST_CONTEXT("ORCD_GROWTH_SEED=" << seed) {
       const load what(seed);
@@ -197,14 +197,14 @@ BOOST_AUTO_TEST_CASE(jobs_on_few_pages_get_what_they_get_on_ample_ones) {
           compare(*few.sinks[i], *full.sinks[i]);
         }
       }
-      BOOST_TEST(few.set_backs <= what.requests.size());
-      set_backs += few.set_backs;
+      BOOST_TEST(few.preemptions <= what.requests.size());
+      preemptions += few.preemptions;
       jobs += what.requests.size();
-      most = std::max(most, few.set_backs);
+      most = std::max(most, few.preemptions);
     }
   }
-  BOOST_TEST_MESSAGE(jobs << " jobs, set back " << set_backs << " times, at most " << most << " in a run");
-  BOOST_TEST((chosen != nullptr || set_backs > 300U));
+  BOOST_TEST_MESSAGE(jobs << " jobs, set back " << preemptions << " times, at most " << most << " in a run");
+  BOOST_TEST((chosen != nullptr || preemptions > 300U));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

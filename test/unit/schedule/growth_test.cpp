@@ -25,7 +25,7 @@ struct growth_bench : scheduler_bench {
     up();
   }
   [[nodiscard]] std::uint32_t pages_used() const {
-    const kv_cache_counts counts = loop->cache_counts();
+    const kv_cache_counts counts = loop->counts().cache;
     return counts.pages - counts.pages_free - counts.pages_cached;
   }
   /// Two jobs of whom the second one came last, until it is set back.
@@ -36,14 +36,14 @@ struct growth_bench : scheduler_bench {
     second = submit(job);
     steps(1);
     BOOST_TEST_REQUIRE(loop->running() == 2U);
-    while (loop->set_backs() == 0) BOOST_TEST_REQUIRE(loop->run_step());
+    while (loop->counts().preemptions == 0) BOOST_TEST_REQUIRE(loop->run_step());
     BOOST_TEST(loop->running() == 1U);
     BOOST_TEST(loop->waiting() == 1U);
-    BOOST_TEST(loop->short_of_pages() == 1U);
+    BOOST_TEST(loop->counts().short_of_pages == 1U);
     BOOST_TEST(device->held_slots() == 1U);
   }
   void expect_nothing_lost() const {
-    const kv_cache_counts counts = loop->cache_counts();
+    const kv_cache_counts counts = loop->counts().cache;
     BOOST_TEST(counts.pages_free + counts.pages_cached == counts.pages);
   }
 
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_job_has_the_pages_of_its_tokens_and_the_next_one_when_it_
   BOOST_TEST(b.pages_used() == 5U);
   b.finish();
   expect_tokens(*sink, b.device->expected(prompt_of(6), 100));
-  BOOST_TEST(b.loop->set_backs() == 0U);
+  BOOST_TEST(b.loop->counts().preemptions == 0U);
 }
 
 // By their limits one would fit; by what they use all do.
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(jobs_that_end_early_run_beside_each_other) {
   BOOST_TEST(b.loop->running() == 8U);
   b.finish();
   for (const auto& sink : sinks) expect_end(*sink, finish_reason::stop);
-  BOOST_TEST(b.loop->set_backs() == 0U);
+  BOOST_TEST(b.loop->counts().preemptions == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(the_job_that_came_last_waits_and_goes_on_with_the_same_tokens) {
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(the_job_that_came_last_waits_and_goes_on_with_the_same_toke
     expect_end(*b.second, finish_reason::length);
     expect_tokens(*b.first, b.device->expected(prompt_of(8), 16));
     expect_tokens(*b.second, b.device->expected(prompt_of(8, 60), 16));
-    BOOST_TEST(b.loop->set_backs() == 1U);
+    BOOST_TEST(b.loop->counts().preemptions == 1U);
     b.expect_nothing_lost();
   }
 }
@@ -111,10 +111,10 @@ BOOST_AUTO_TEST_CASE(counts_and_times_are_those_of_a_job_that_was_not_set_back) 
   job.cache.session = "s";
   b.second = b.submit(job);
   b.time += 3ms;
-  while (b.loop->set_backs() == 0) BOOST_TEST_REQUIRE(b.loop->run_step());
+  while (b.loop->counts().preemptions == 0) BOOST_TEST_REQUIRE(b.loop->run_step());
   BOOST_TEST(b.watch->begun == 1);
   BOOST_TEST(b.watch->ended == 1);
-  BOOST_TEST(b.loop->cache_counts().sessions == 0U);
+  BOOST_TEST(b.loop->counts().cache.sessions == 0U);
   b.time += 50ms;
   b.finish();
   expect_end(*b.second, finish_reason::length);
@@ -128,14 +128,14 @@ BOOST_AUTO_TEST_CASE(counts_and_times_are_those_of_a_job_that_was_not_set_back) 
   BOOST_TEST(stats.tokens_cached == 0U);
   BOOST_TEST(stats.queue_ms == 3.0);
   BOOST_TEST(stats.decode_ms == 50.0);
-  BOOST_TEST(b.loop->cache_counts().queries == 2U);
-  BOOST_TEST(b.loop->cache_counts().hits == 0U);
-  BOOST_TEST(b.loop->cache_counts().sessions == 1U);
+  BOOST_TEST(b.loop->counts().cache.queries == 2U);
+  BOOST_TEST(b.loop->counts().cache.hits == 0U);
+  BOOST_TEST(b.loop->counts().cache.sessions == 1U);
 }
 
 // A token that is asked for again, after any number of set-backs, gets the draw that it had.
 BOOST_AUTO_TEST_CASE(tokens_keep_their_draws) {
-  const auto draws_on = [](std::uint32_t pages, std::uint64_t& set_backs) {
+  const auto draws_on = [](std::uint32_t pages, std::uint64_t& preemptions) {
     growth_bench b(pages, 3, 2);
     std::vector<sink_ptr> sinks;
     for (int i = 0; i < 3; ++i) {
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(tokens_keep_their_draws) {
       sinks.push_back(b.submit(job));
     }
     b.finish();
-    set_backs = b.loop->set_backs();
+    preemptions = b.loop->counts().preemptions;
     std::vector<std::set<double>> out(32);  // by position
     for (const auto& record : b.device->records()) {
       if (record.sampled) out.at(record.position + record.tokens - 1).insert(record.draw);
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_was_set_back_can_be_ended) {
     auto job = b.request("second", prompt_of(8, 60), 16);
     job.deadline = b.time + 1s;
     b.second = b.submit(job);
-    while (b.loop->set_backs() == 0) BOOST_TEST_REQUIRE(b.loop->run_step());
+    while (b.loop->counts().preemptions == 0) BOOST_TEST_REQUIRE(b.loop->run_step());
     const std::size_t told = b.second->tokens().size();
     if (how == std::string("cancel")) b.loop->cancel("second", cancel_reason::disconnected);
     if (how == std::string("deadline")) b.time += 2s;
@@ -210,8 +210,8 @@ BOOST_AUTO_TEST_CASE(the_oldest_job_never_stops) {
   b.finish();
   for (int i = 0; i < 8; ++i)
     expect_tokens(*sinks[static_cast<std::size_t>(i)], b.device->expected(prompt_of(8, 1 + i), 60));
-  BOOST_TEST(b.loop->set_backs() > 0U);
-  BOOST_TEST(b.loop->set_backs() <= 24U);
+  BOOST_TEST(b.loop->counts().preemptions > 0U);
+  BOOST_TEST(b.loop->counts().preemptions <= 24U);
   b.expect_nothing_lost();
 }
 
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(jobs_whose_prompts_wait_for_their_turn_are_seldom_set_back)
   for (int i = 0; i < 60; ++i)
     expect_tokens(*sinks[static_cast<std::size_t>(i)],
                   b.device->expected(prompt_of(10 + i % 3, 1 + i), limit(i)));
-  BOOST_TEST(b.loop->set_backs() <= 6U);
+  BOOST_TEST(b.loop->counts().preemptions <= 6U);
   b.expect_nothing_lost();
 }
 
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(a_job_starts_when_the_one_before_it_has_grown_enough) {
   BOOST_TEST(b.loop->running() == 2U);
   BOOST_TEST(!before->ended());
   b.finish();
-  BOOST_TEST(b.loop->set_backs() == 0U);
+  BOOST_TEST(b.loop->counts().preemptions == 0U);
   expect_tokens(*next, b.device->expected(prompt_of(40, 60), 240));
 }
 
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_pooled_job_is_set_back_too) {
   pooled.received_at = b.time;
   pooled.inputs = {{prompt_of(30, 3)}};
   const auto sink = b.submit(pooled);
-  while (b.loop->set_backs() == 0) BOOST_TEST_REQUIRE(b.loop->run_step());
+  while (b.loop->counts().preemptions == 0) BOOST_TEST_REQUIRE(b.loop->run_step());
   b.finish();
   expect_tokens(*growing, b.device->expected(prompt_of(5), 40));
   expect_end(*sink, finish_reason::stop);

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_lease_grows_page_by_page_and_keeps_apart_what_it_shares) 
   BOOST_TEST(kv_cache::own_pages(other) == 3U);
   BOOST_TEST(!b.cache.extend(other));  // all six are in use
   BOOST_TEST(other.pages.size() == 5U);
-  b.cache.set_back(std::move(one), {.session = "s"}, count_to(10), 10);
+  b.cache.preempt(std::move(one), {.session = "s"}, count_to(10), 10);
   BOOST_TEST(b.cache.counts().sessions == 0U);
   BOOST_TEST(kv_cache::own_pages(other) == 5U);
   BOOST_TEST(b.cache.extend(other));  // in place of what the other has left
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(room_is_left_for_those_who_run) {
   auto other = b.cache.reserve({}, count_to(107, 101), 7, 1);
   BOOST_TEST(other.has_value());
   BOOST_TEST(b.cache.counts().queries == 2U);
-  b.cache.set_back(std::move(*other), {}, count_to(107, 101), 0);
+  b.cache.preempt(std::move(*other), {}, count_to(107, 101), 0);
   BOOST_TEST(b.cache.reserve({}, count_to(107, 101), 7, 1, true).has_value());
   BOOST_TEST(b.cache.counts().queries == 2U);
 }

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_another_will_go_on_from_is_not_evicted_before_the_dead
     jobs.go_on(job);
     BOOST_TEST(!b.loop->run_step());
   }
-  BOOST_TEST(b.loop->cache_counts().evictions == 0U);
+  BOOST_TEST(b.loop->counts().cache.evictions == 0U);
   b.open();
   b.finish();
   jobs.expect_nothing_computed_again();
@@ -176,12 +176,12 @@ BOOST_AUTO_TEST_CASE(pages_of_the_dead_are_not_adopted_across_adapters) {
     b.finish();
     return sink;
   };
-  BOOST_REQUIRE(b.loop->put_adapter(0, adapter_named("one")));
+  BOOST_REQUIRE(put_adapter(*b.loop, 0, adapter_named("one")));
   (void)job({{0, 1.0F, "one"}});
   BOOST_TEST(b.succeed() == 8U);
   // The heir has another adapter in its place, and it elsewhere.
-  BOOST_REQUIRE(b.loop->put_adapter(0, adapter_named("two")));
-  BOOST_REQUIRE(b.loop->put_adapter(1, adapter_named("one")));
+  BOOST_REQUIRE(put_adapter(*b.loop, 0, adapter_named("two")));
+  BOOST_REQUIRE(put_adapter(*b.loop, 1, adapter_named("one")));
   const auto none = job({}), other = job({{0, 1.0F, "two"}}), weaker = job({{1, 0.5F, "one"}});
   const auto same = job({{1, 1.0F, "one"}});
   for (const auto& sink : {none, other, weaker}) BOOST_TEST(sink->stats().tokens_cached == 0U);
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(pages_that_may_still_be_written_wait) {
   (void)b.submit(unkept);
   b.steps(1);
   BOOST_TEST(b.succeed() == 0U);
-  BOOST_TEST(b.loop->cache_counts().pages_free == 3U);
+  BOOST_TEST(b.loop->counts().cache.pages_free == 3U);
   const auto small = b.submit("b", {7}, 3);
   b.finish();
   BOOST_TEST(small->end().has_value());
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(who_waits_only_for_a_slot_is_not_kept_waiting) {
   (void)b.submit("a", prompt_of(3), 12);
   b.steps(1);
   (void)b.succeed();
-  BOOST_TEST(b.loop->cache_counts().pages_closed > 0U);
+  BOOST_TEST(b.loop->counts().cache.pages_closed > 0U);
   // It is over as soon as it has a slot.
   const auto over = b.go_on(b.request("b", prompt_of(3), 2), b.device->expected(prompt_of(3), 2));
   const auto next = b.submit("c", {7}, 2);
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_found_no_pages_before_a_hand_over_finds_them_aft
 BOOST_AUTO_TEST_CASE(spared_pages_are_there_for_the_successor) {
   const auto build = [](std::uint32_t spared) {
     auto b = std::make_unique<heirs>(8, 2);
-    b->cache.pages_spared = spared;
+    b->cache.pages_reserved = spared;
     (void)b->succeed();
     b->open();
     (void)b->submit("a", prompt_of(10), 7);  // four pages

@@ -87,8 +87,8 @@ BOOST_AUTO_TEST_CASE(with_pages_they_are_all_given_back_and_nothing_is_kept) {
   expect_pooled(*one, lengths);
   expect_pooled(*two, lengths);
   BOOST_TEST(b.device->written_pages().empty());
-  BOOST_TEST(b.loop->cache_counts().pages_cached == 0U);
-  BOOST_TEST(b.loop->cache_counts().queries == 0U);
+  BOOST_TEST(b.loop->counts().cache.pages_cached == 0U);
+  BOOST_TEST(b.loop->counts().cache.queries == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(short_inputs_share_a_step_as_far_as_they_fit) {

@@ -10,6 +10,7 @@
 #include "engine/lora/adapter.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "test/support/fake_accelerator.hpp"
+#include "test/support/put_adapter.hpp"
 #include "test/support/recording_sink.hpp"
 
 namespace orcd::test {

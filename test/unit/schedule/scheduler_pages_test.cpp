@@ -22,7 +22,7 @@ struct pages_bench : scheduler_bench {
   }
   /// Whether no page but the cached ones holds anything.
   [[nodiscard]] bool free_pages_are_clear() const {
-    return device->written_pages().size() <= loop->cache_counts().pages - loop->cache_counts().pages_free;
+    return device->written_pages().size() <= loop->counts().cache.pages - loop->counts().cache.pages_free;
   }
 };
 
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(jobs_that_come_together_compute_what_they_share_once) {
   for (const auto& sink : sinks) expect_tokens(*sink, b.device->expected(prompt_of(42), 5));
   BOOST_TEST(sinks[0]->stats().tokens_cached == 0U);
   BOOST_TEST(sinks[3]->stats().tokens_cached == 40U);
-  BOOST_TEST(b.loop->cache_counts().hits == 3U);
+  BOOST_TEST(b.loop->counts().cache.hits == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_for_a_page_of_a_cancelled_job_computes_it) {
@@ -157,10 +157,10 @@ BOOST_AUTO_TEST_CASE(a_job_waits_for_its_pages_though_a_slot_is_free_and_is_not_
   b.steps(3);
   BOOST_TEST(b.loop->running() == 1U);
   BOOST_TEST(b.loop->waiting() == 2U);
-  BOOST_TEST(b.loop->short_of_pages() == 2U);
+  BOOST_TEST(b.loop->counts().short_of_pages == 2U);
   BOOST_TEST(!small->started());
   b.finish();
-  BOOST_TEST(b.loop->short_of_pages() == 0U);
+  BOOST_TEST(b.loop->counts().short_of_pages == 0U);
   expect_end(*large, finish_reason::length);
   expect_end(*next, finish_reason::length);
   expect_end(*small, finish_reason::length);
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(an_opted_out_job_leaves_no_trace) {
   b.finish();
   expect_end(*sink, finish_reason::length);
   BOOST_TEST(b.device->written_pages().empty());
-  BOOST_TEST(b.loop->cache_counts().pages_free == 8U);
+  BOOST_TEST(b.loop->counts().cache.pages_free == 8U);
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupted_job_goes_on_from_what_is_certain) {

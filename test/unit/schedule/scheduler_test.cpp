@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(beside_adapters_a_step_has_one_prompt) {
   b.options.adapters = 1;
   b.options.pages = {.page_positions = 8, .pages = 8};
   b.up();
-  BOOST_REQUIRE(b.loop->put_adapter(0, adapter_named("one")).has_value());
+  BOOST_REQUIRE(put_adapter(*b.loop, 0, adapter_named("one")).has_value());
   for (int i = 0; i < 4; ++i) {
     auto request = b.request("job" + std::to_string(i), prompt_of(3, i), 1);
     if (i == 2) request.adapters.push_back(job_adapter{.index = 0, .digest = "one"});
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_runs_alone_lets_others_go_first_and_has_no_compa
   auto& loop = b.up();
   const auto first = b.submit("first", prompt_of(9), 6);
   auto suspect = b.request("suspect", prompt_of(11, 3), 5);
-  suspect.alone = true;
+  suspect.suspect = true;
   const auto watch = std::make_shared<counting_watch>(loop);
   suspect.watch = watch;
   const auto alone = b.submit(suspect);
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_runs_alone_is_not_overtaken_for_ever) {
   auto& loop = b.up();
   const auto first = b.submit("first", prompt_of(9), 40);
   auto suspect = b.request("suspect", prompt_of(11, 3), 2);
-  suspect.alone = true;
+  suspect.suspect = true;
   const auto alone = b.submit(suspect);
   const auto early = b.submit("early", prompt_of(7, 5), 2);
   b.steps(8);
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(jobs_that_run_alone_take_turns_and_may_be_cancelled) {
   std::vector<sink_ptr> sinks;
   for (const auto* name : {"a", "b", "c"}) {
     auto one = b.request(name, prompt_of(9), 3);
-    one.alone = true;
+    one.suspect = true;
     sinks.push_back(b.submit(one));
   }
   loop.cancel("b", cancel_reason::client_cancel);

@@ -317,7 +317,7 @@ void simulation::check_bounds() const {
   require(jobs <= admission_.running() + admission_.waiting(), "the scheduler knows a job that was let go");
   require(admission_.running() + admission_.waiting() <= slots_ + max_queue_, "the queue is over its limit");
   require(device_.held_slots() <= scheduler_->running(), "a slot outlives its job");
-  const kv_cache_counts pages = scheduler_->cache_counts();
+  const kv_cache_counts pages = scheduler_->counts().cache;
   require(device_.written_pages().size() + pages.pages_free <= device_.kv_pages().pages || pages.pages == 0,
           "a free page was not cleared");
 }
@@ -336,13 +336,13 @@ void simulation::settle() {
   for (const auto& s : sessions_) require(s->left, "a job without a terminal event");
   require(admission_.running() + admission_.waiting() == 0, "admission holds a job that ended");
   if (admission_.draining()) require(idle_told_, "nobody was told that the last job left");
-  const kv_cache_counts pages = scheduler_->cache_counts();
+  const kv_cache_counts pages = scheduler_->counts().cache;
   require(pages.pages_free + pages.pages_cached == pages.pages, "pages that nobody has");
   coverage_["cache hits"] += pages.hits;
   coverage_["evictions"] += pages.evictions;
-  coverage_["set back"] += scheduler_->set_backs();
-  coverage_["drafts right"] += scheduler_->drafts().right;
-  coverage_["drafts wrong"] += scheduler_->drafts().tokens - scheduler_->drafts().right;
+  coverage_["set back"] += scheduler_->counts().preemptions;
+  coverage_["drafts right"] += scheduler_->counts().drafts.right;
+  coverage_["drafts wrong"] += scheduler_->counts().drafts.tokens - scheduler_->counts().drafts.right;
   if (device_lost_) ++coverage_["device lost"];
   if (scheduler_->steps() < device_.steps()) ++coverage_["steps computed again"];
 }

@@ -136,6 +136,20 @@ BOOST_AUTO_TEST_CASE(bos_and_eos_follow_the_file_and_the_defaults) {
   BOOST_TEST(!tok->is_end_of_generation(0));
 }
 
+// GLM-4-0414 and FunctionGemma go on with a result that they invent: their files name other ends.
+BOOST_AUTO_TEST_CASE(what_begins_a_result_ends_an_answer_though_the_file_does_not_say_so) {
+  tiny t;
+  t.add("<|observation|>", 3);
+  t.add("<start_function_response>", 4);
+  t.add("<start_function_response>x", 1);
+  t.write().add("tokenizer.ggml.eos_token_id", std::uint32_t{29});
+  const auto tok = load_good(t.writer);
+  BOOST_TEST(tok->eos() == 29);
+  BOOST_TEST(tok->is_end_of_generation(32));
+  BOOST_TEST(tok->is_end_of_generation(33));
+  BOOST_TEST(!tok->is_end_of_generation(34));
+}
+
 BOOST_AUTO_TEST_CASE(llama_bpe_adds_bos_and_ignores_merges) {
   tiny t;
   t.add("zz", 1);

@@ -1,4 +1,5 @@
 // Which of several places the tokenizer comes from.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
@@ -100,9 +101,13 @@ BOOST_AUTO_TEST_CASE(every_way_to_have_none_says_so) {
   place p;
   BOOST_TEST(mentions(p.make(), "--tokenizer"));
   BOOST_TEST(mentions(p.make("", "shm:/model"), "--tokenizer"));
-  BOOST_TEST(mentions(p.make((p.dir / "absent.json").string()), "absent.json is not a readable file"));
+  BOOST_TEST(
+      mentions(p.make((p.dir / "absent.json").string()), "absent.json cannot be opened: No such file"));
   p.put("tokenizer.json", "{}");
   BOOST_TEST(mentions(p.make(), "no object 'model'"));
+  fs::remove(p.dir / "tokenizer.json");
+  BOOST_TEST_REQUIRE(::mkfifo((p.dir / "tokenizer.json").c_str(), 0600) == 0);
+  BOOST_TEST(mentions(p.make(), "tokenizer.json is a pipe; it must be a plain file"));
   p.writer.add("tokenizer.ggml.model", "t5");
   BOOST_TEST(mentions(p.make(), "t5"));
 }

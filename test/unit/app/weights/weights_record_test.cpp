@@ -4,8 +4,9 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "app/exit_code.hpp"
-#include "app/model_digest.hpp"
+#include "app/identity/model_digest.hpp"
+#include "app/process/exit_code.hpp"
+#include "engine/base/permanent.hpp"
 
 namespace orcd::test {
 namespace {
@@ -94,9 +95,18 @@ BOOST_AUTO_TEST_CASE(the_numerics_follow_what_changes_the_bits) {
 BOOST_AUTO_TEST_CASE(a_start_that_fails_for_the_weights_has_its_own_codes) {
   using app::exit_code;
   using engine::errc;
-  BOOST_TEST((app::start_exit_code(errc::stale_weights) == exit_code::stale_weights));
-  BOOST_TEST((app::start_exit_code(errc::weights_lost) == exit_code::weights_lost));
-  BOOST_TEST((app::start_exit_code(errc::model_load_failed) == exit_code::failure));
+  const auto code_of = [](errc code) { return app::start_exit_code(engine::error(code, "")); };
+  BOOST_TEST((code_of(errc::stale_weights) == exit_code::stale_weights));
+  BOOST_TEST((code_of(errc::weights_lost) == exit_code::weights_lost));
+  BOOST_TEST((code_of(errc::model_load_failed) == exit_code::failure));
+}
+
+/// A service manager does not try these for ever.
+BOOST_AUTO_TEST_CASE(a_start_that_only_other_options_cure_is_wrong_usage) {
+  using engine::errc;
+  for (const errc code : {errc::worker_start_failed, errc::model_load_failed, errc::insufficient_vram}) {
+    BOOST_TEST((app::start_exit_code(engine::made_permanent({code, ""})) == app::exit_code::usage));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

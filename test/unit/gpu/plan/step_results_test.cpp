@@ -69,6 +69,16 @@ BOOST_AUTO_TEST_CASE(a_request_keeps_every_field) {
   BOOST_TEST(got.biases == 2U);
 }
 
+// The device's choice is not used then: it has the cheapest one to make.
+BOOST_AUTO_TEST_CASE(a_request_that_needs_the_logits_asks_the_device_for_nothing) {
+  engine::sampling_params params{
+      .temperature = 0.5F, .top_k = 7, .repetition_penalty = 1.5F, .repeat_last_n = 9000};
+  params.typical_p = 0.5F;
+  const auto got = gpu::device_request({.params = &params, .draw = 0.5, .remaining = 4, .logprobs = true}, 3);
+  BOOST_TEST(kernels::is_plain(got));
+  BOOST_TEST((got.remaining == 4U && got.result == 3U));
+}
+
 BOOST_AUTO_TEST_CASE(no_penalties_mean_no_window_and_the_last_draw_fits) {
   const engine::sampling_params params{};
   const auto got = gpu::device_request({.params = &params, .draw = 1.0 - 0x1.0p-53}, 0);

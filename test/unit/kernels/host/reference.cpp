@@ -1,6 +1,7 @@
 #include "test/unit/kernels/host/reference.hpp"
 
 #include <bit>
+#include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
 

@@ -153,6 +153,31 @@ BOOST_AUTO_TEST_CASE(every_reason_to_stop) {
              R"({"stop_reason":"tool_use","stop_sequence":null})");
 }
 
+BOOST_AUTO_TEST_CASE(a_call_that_is_cut_off_looks_like_none_that_is_whole) {
+  // Up to within the arguments, up to before them, up to within the mark.
+  const std::pair<std::size_t, const char*> cuts[] = {
+      {call.find("1}}"), R"({"INVALID_JSON":"{\"a\": "})"}, {call.find("{\"a\""), nullptr}, {6, nullptr}};
+  for (const auto& [size, input] : cuts) {
+    fixture whole({.stream = false}), stream;
+    whole.run("So " + call.substr(0, size), engine::finish_reason::length);
+    stream.run("So " + call.substr(0, size), engine::finish_reason::length);
+    const auto message = json::parse(render_message(whole.identity, whole.message)).as_object();
+    BOOST_TEST(message.at("stop_reason") == "max_tokens");
+    const auto& content = message.at("content").as_array();
+    BOOST_TEST_REQUIRE(content.size() == (input == nullptr ? 1U : 2U));
+    BOOST_TEST(content[0].at("text").as_string().starts_with("So"));
+    BOOST_TEST(content[0].at("text").as_string().find('<') == std::string_view::npos);
+    if (input != nullptr) BOOST_TEST(json::serialize(content[1].at("input")) == input);
+    std::string arguments;
+    for (const auto& event : stream.events()) {
+      const auto* delta = event.if_contains("delta");
+      const auto* part = delta != nullptr ? delta->as_object().if_contains("partial_json") : nullptr;
+      if (part != nullptr) arguments += part->as_string();
+    }
+    BOOST_TEST(arguments == (input == nullptr ? "" : "{\"a\": "));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(omitted_thoughts_leave_an_empty_block) {
   fixture f({.omit = true});
   f.run("<think>hm</think>a");

@@ -194,6 +194,27 @@ BOOST_AUTO_TEST_CASE(fields_that_cannot_change_the_answer_are_taken) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(searches_of_other_servers_are_left_out_and_named) {
+  const auto asked = with(R"("tools":[{"type":"web_search_20250305","name":"web_search","max_uses":8},
+      {"name":"f","input_schema":{}},{"type":"web_fetch_20250910","name":"web_fetch"}])");
+  BOOST_TEST(asked.constraints.tools.size() == 1U);
+  BOOST_TEST((asked.left_out == left_names{"tool=web_search_20250305", "tool=web_fetch_20250910"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_picture_in_a_result_becomes_a_text_that_is_named) {
+  const auto asked = take(R"("messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t",
+      "content":[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","data":"AA"}}]}]}])");
+  BOOST_TEST((asked.messages[0].at("content") == "see\n[image]"));
+  BOOST_TEST((asked.left_out == left_names{"content=image"}));
+}
+
+BOOST_AUTO_TEST_CASE(numbers_without_a_fraction_and_unknown_fields_that_are_null) {
+  const auto asked = with(R"("top_k":5.0,"betas":null,"thinking":{"type":"enabled","budget_tokens":9.0})");
+  BOOST_TEST(asked.sampling.top_k == 5U);
+  BOOST_TEST(with(R"("tools":[{"name":")" + std::string(128, 'x') + R"(","input_schema":{}}])")
+                 .constraints.tools.size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(refusals_name_the_field) {
   for (const auto& [more, field] : std::vector<std::pair<std::string, std::string>>{
            {R"("temperature":1.5)", "temperature"},
@@ -205,7 +226,11 @@ BOOST_AUTO_TEST_CASE(refusals_name_the_field) {
            {R"("tools":{})", "tools"},
            {R"("tools":[{"name":"f"}])", "tools[0].input_schema"},
            {R"("tools":[{"name":"f","input_schema":{},"defer_loading":true}])", "tools[0].defer_loading"},
-           {R"("tools":[{"type":"web_search_20250305","name":"web_search"}])", "tools[0].type"},
+           {R"("tools":[{"type":"bash_20250124","name":"bash"}])", "tools[0].type"},
+           {R"("tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"any"})",
+            "tool_choice"},
+           {R"("tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f"}])",
+            "tools[1].input_schema"},
            {R"("tools":[{"name":"a b","input_schema":{}}])", "tools[0].name"},
            {R"("tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}])", "tools[1].name"},
            {R"("tool_choice":"auto")", "tool_choice"},
@@ -242,7 +267,7 @@ BOOST_AUTO_TEST_CASE(refusals_name_the_place_in_the_conversation) {
   BOOST_TEST(refused_block("user", "7") == at);
   BOOST_TEST(refused_block("user", R"({"type":"tool_result"})") == at + ".tool_use_id");
   BOOST_TEST(
-      refused_block("user", R"({"type":"tool_result","tool_use_id":"t","content":[{"type":"image"}]})") ==
+      refused_block("user", R"({"type":"tool_result","tool_use_id":"t","content":[{"type":"document"}]})") ==
       at + ".content[0].type");
   BOOST_TEST(refused_block("assistant", R"({"type":"tool_use","id":"a","name":"f"})") == at + ".input");
   BOOST_TEST(refused_block("assistant", R"({"type":"tool_use","id":"a","name":"f","input":"{}"})") ==

@@ -133,6 +133,13 @@ BOOST_AUTO_TEST_CASE(a_probe_tells_the_state) {
                             R"("resumed_total":7})"));
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_that_is_alone_says_nothing_of_others) {
+  auto alone = facts(engine::lifecycle::ready);
+  alone.alone = true;
+  alone.state = state::active;
+  BOOST_TEST(answer_probe("GET", "/ready", alone)->body == R"({"status":"ok","state":"ready"})");
+}
+
 BOOST_AUTO_TEST_CASE(an_engine_that_hands_over_comes_to_stand_by_again) {
   go({event::initialised, event::lock_granted, event::serving, event::hand_over});
   BOOST_TEST((actions.back() == action::leave));
@@ -169,10 +176,13 @@ BOOST_AUTO_TEST_CASE(only_an_active_engine_hands_over_and_it_may_end_meanwhile) 
 
 BOOST_AUTO_TEST_CASE(orders_are_answered_by_state) {
   const auto at = facts(engine::lifecycle::standby);
-  BOOST_TEST(is_order("POST", "/engine/sleep?x"));
-  BOOST_TEST(is_order("POST", "/engine/wake_up"));
-  BOOST_TEST(!is_order("GET", "/engine/sleep"));
-  BOOST_TEST(!is_order("POST", "/engine/sleeping"));
+  BOOST_TEST((find_order("POST", "/engine/sleep?x") == system_order::sleep));
+  BOOST_TEST((find_order("POST", "/engine/wake_up") == system_order::wake_up));
+  BOOST_TEST((find_order("POST", "/shutdown") == system_order::shutdown));
+  BOOST_TEST(!find_order("GET", "/engine/sleep").has_value());
+  BOOST_TEST(!find_order("POST", "/engine/sleeping").has_value());
+  BOOST_TEST(!find_order("POST", "/health").has_value());
+  BOOST_TEST(answer_probe("GET", "/shutdown", at)->allow == "POST");
   BOOST_TEST(answer_probe("GET", "/engine/sleep", at)->status == 405U);
   BOOST_TEST(answer_probe("GET", "/engine/sleep", at)->allow == "POST");
   BOOST_TEST(answer_wake(at).error().message.find("only the lock") != std::string::npos);
@@ -206,6 +216,11 @@ BOOST_AUTO_TEST_CASE(metrics_have_one_state) {
              std::string::npos);
   BOOST_TEST(text.find("orcd_failover_transitions_total{from=\"INIT\",to=\"STANDBY\"} 1\n") !=
              std::string::npos);
+  const std::string taken_over = "orcd_failover_transitions_total{from=\"WAKING\",to=\"ACTIVE\"} ";
+  BOOST_TEST(text.find(taken_over + "0\n") != std::string::npos,
+             "or its first takeover would be no increase");
+  go({event::lock_granted, event::serving});
+  BOOST_TEST(render_failover_metrics(status).find(taken_over + "1\n") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -19,7 +19,7 @@ weights_hash some_hash(std::uint8_t first) {
 
 /// One of each type, with every field set.
 std::vector<numbered_frame> one_of_each() {
-  return {{1, hello_frame{63}},
+  return {{1, hello_frame{63, 65'535}},
           {2, welcome_frame{true}},
           {3, take_over_frame{77}},
           {4, sockets_frame{true, true, 9, {{0, 7}, {held_sockets_max - 1, ~std::uint64_t{0}}}}},
@@ -28,7 +28,7 @@ std::vector<numbered_frame> one_of_each() {
           {7, ping_frame{~std::uint64_t{0} - 1}},
           {8, offer_frame{}},
           {9, probe_frame{}},
-          {~std::uint32_t{0}, report_frame{2, 1, 3, 1, 4'096, true}},
+          {~std::uint32_t{0}, report_frame{2, 1, 3, weights_differ, 1, 4'096, true, true}},
           {11, claim_frame{63, weights_mode::write_or_read, 30'000, 1ULL << 40U}},
           {12, grant_frame{weights_mode::read, 3, some_hash(1), some_hash(2), "a model"}},
           {13, deny_frame{denial::nothing}},
@@ -40,9 +40,21 @@ std::vector<numbered_frame> one_of_each() {
           {19, ask_frame{}},
           {20, weights_state_frame{5, 1ULL << 34U, 2, 63, 1, true, true, some_hash(5), some_hash(6)}},
           {21, waiting_frame{{{3, 8}, {held_sockets_max - 1, 9}}}},
-          {22, standby_frame{~std::uint64_t{0}}},
-          {23, who_frame{77}},
-          {24, rest_frame{}}};
+          {22, standby_frame{{{~std::uint64_t{0}, 5}, {1, 2, 3}}}},
+          {23, who_frame{{std::vector<std::uint64_t>(answer_identity::parts_max, 77), {4, 5, 6}}}},
+          {24, rest_frame{}},
+          {25, signal_frame{signal_frame::kind::hand_over}},
+          {26, reloaded_frame{}},
+          {27, list_frame{}},
+          {28, engines_frame{8'080,
+                             12,
+                             true,
+                             {{1, listed_engine::kind::leaves, false, 4'711, 9'091},
+                              {63, listed_engine::kind::serves, true, 0, 0}},
+                             3,
+                             4'095}},
+          {29, settled_frame{}},
+          {30, journal_damaged_frame{}}};
 }
 
 bool is_taken(const std::string& packet, std::size_t descriptors) {
@@ -103,13 +115,26 @@ BOOST_AUTO_TEST_CASE(heads_of_others_are_refused) {
 
 BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!is_taken(encode_frame({0, hello_frame{engine_ids}}), 1));
+  BOOST_TEST(!is_taken(encode_frame({0, hello_frame{0, 65'536}}), 1));
   BOOST_TEST(!is_taken(encode_frame({0, closed_frame{{held_sockets_max, 1}}}), 0));
   BOOST_TEST(!is_taken(encode_frame({0, closed_frame{{0, 0}}}), 0));
   BOOST_TEST(!is_taken(encode_frame({0, sockets_frame{false, false, 0, {}}}), 0));
   BOOST_TEST(!is_taken(encode_frame({0, sockets_frame{false, false, 1, {{held_sockets_max, 1}}}}), 1));
   BOOST_TEST(!is_taken(changed(encode_frame({0, welcome_frame{}}), frame_header_bytes, 2), 0));
   BOOST_TEST(!is_taken(encode_frame({0, take_over_frame{0}}), 0));
+  const auto standby = encode_frame({0, standby_frame{{{1}, {}}}});
+  BOOST_TEST(
+      !is_taken(changed(standby, frame_header_bytes, static_cast<char>(answer_identity::parts_max + 1)), 0));
   BOOST_TEST(!is_taken(encode_frame({0, take_over_frame{held_sockets_max + 1}}), 0));
+  for (const char kind : {'\0', '\3'}) {
+    BOOST_TEST(!is_taken(changed(encode_frame({0, signal_frame{}}), frame_header_bytes, kind), 0));
+  }
+  const auto engines = encode_frame({0, engines_frame{1, 2, true, {{}}}});
+  BOOST_TEST(is_taken(engines, 0));
+  BOOST_TEST(!is_taken(changed(engines, frame_header_bytes + 20, 65), 0));  // count
+  BOOST_TEST(!is_taken(changed(engines, frame_header_bytes + 28, 0), 0));   // state
+  BOOST_TEST(!is_taken(changed(engines, frame_header_bytes + 28, 5), 0));   // state
+  BOOST_TEST(!is_taken(changed(engines, frame_header_bytes + 32, 2), 0));   // silence
   const auto waiting = encode_frame({0, waiting_frame{{{3, 1}}}});
   BOOST_TEST(!is_taken(changed(waiting, frame_header_bytes + 1, 17), 0));  // count
   const auto sockets = encode_frame({0, sockets_frame{true, false, 1, {{3, 1}}}});

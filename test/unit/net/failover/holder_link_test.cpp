@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
@@ -41,13 +43,14 @@ struct scripted_holder {
         128);
     engine->start({[this](net::frame_socket::received one) { got.push_back(std::move(one)); },
                    [this](const engine::error&) { gone = true; }});
-    if (complete) {
-      const std::array<int, 2> beside{::memfd_create("journal", MFD_CLOEXEC), ::dup(listening.get())};
-      engine->send({0, net::welcome_frame{true}}, beside);
-      for (const int one : beside) ::close(one);
-    } else {
-      engine->send({0, net::welcome_frame{false}});
-    }
+    if (complete) return welcome();
+    engine->send({0, net::welcome_frame{false}});
+  }
+  /// Each time with another journal.
+  void welcome() {
+    const std::array<int, 2> beside{::memfd_create("journal", MFD_CLOEXEC), ::dup(listening.get())};
+    engine->send({0, net::welcome_frame{true}}, beside);
+    for (const int one : beside) ::close(one);
   }
 
   template <class Frame>
@@ -70,7 +73,8 @@ struct linked {
             .came_late = [this](net::held_socket one) { late.push_back(std::move(one)); },
             .rested = [this] { ++rested; },
             .lost = [this] { ++lost; },
-            .connected = [this] { ++connected; }};
+            .connected = [this] { ++connected; },
+            .signalled = [this](net::signal_frame::kind what) { signals.push_back(what); }};
   }
   /// Runs handlers until that is so; a hang ends the test.
   template <class Condition>
@@ -105,8 +109,16 @@ struct linked {
   int rested = 0;
   int lost = 0;
   int connected = 0;
-  net::holder_link link{io, path, 5, events()};
+  std::vector<net::signal_frame::kind> signals;
+  net::holder_link link{io, path, {5, 9'095}, events()};
 };
+
+/// The file behind a descriptor.
+ino_t file_of(int descriptor) {
+  struct stat facts {};
+  BOOST_TEST_REQUIRE(::fstat(descriptor, &facts) == 0);
+  return facts.st_ino;
+}
 
 /// Two ends; what is written into one can be read from the other.
 std::array<file_descriptor, 2> socket_pair() {
@@ -127,7 +139,7 @@ BOOST_AUTO_TEST_CASE(open_brings_journal_and_listener) {
   BOOST_TEST(l.link.journal() >= 0);
   BOOST_TEST(l.link.listener() >= 0);
   l.run_until([&] { return !l.other->got.empty(); });
-  BOOST_TEST((l.other->got[0].what.body == net::frame(net::hello_frame{5})));
+  BOOST_TEST((l.other->got[0].what.body == net::frame(net::hello_frame{5, 9'095})));
   BOOST_TEST(l.other->got[0].descriptors.size() == 1U);
   BOOST_TEST(l.connected == 0);
 }
@@ -138,7 +150,7 @@ BOOST_AUTO_TEST_CASE(open_without_a_holder_is_an_error) {
   const auto opened = l.link.open();
   BOOST_TEST_REQUIRE(!opened.has_value());
   BOOST_TEST(opened.error().message.find(l.path) != std::string::npos);
-  net::holder_link far(l.io, std::string(200, 'x'), 0, l.events());
+  net::holder_link far(l.io, std::string(200, 'x'), {}, l.events());
   BOOST_TEST(far.open().error().message.find("the limit of a socket's is 107") != std::string::npos);
 }
 
@@ -234,6 +246,82 @@ BOOST_AUTO_TEST_CASE(the_next_holder_is_given_everything) {
   const auto& last = std::get<net::sockets_frame>(l.other->got.back().what.body);
   BOOST_TEST((last.last && last.places.size() == 36U && last.next_serial == 103U));
   BOOST_TEST(l.link.is_complete());
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_journal_is_told_and_the_next_one_comes_before_the_connections) {
+  linked l;
+  BOOST_TEST_REQUIRE(l.open(true).has_value());
+  int taken = 0;
+  const auto count = [&](const net::held_connections&) { ++taken; };
+  l.link.take_over(1, count);
+  const net::sockets_frame none{false, true, 3, {}};
+  l.other->engine->send({0, none});
+  l.run_until([&] { return taken == 1; });
+  const auto before = file_of(l.link.journal());
+  l.link.report_damaged_journal();
+  l.link.take_over(1, count);
+  l.run_until([&] { return l.other->count<net::take_over_frame>() == 2; });
+  BOOST_TEST(l.other->count<net::journal_damaged_frame>() == 1U);
+  l.other->welcome();
+  l.other->engine->send({0, none});
+  l.run_until([&] { return taken == 2; });
+  BOOST_TEST(file_of(l.link.journal()) != before);
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_serves_goes_on_with_its_own_journal) {
+  linked l;
+  BOOST_TEST_REQUIRE(l.open(true).has_value());
+  bool done = false;
+  l.link.take_over(1, [&](const net::held_connections&) { done = true; });
+  l.other->engine->send({0, net::sockets_frame{false, true, 3, {}}});
+  l.run_until([&] { return done; });
+  const auto own = file_of(l.link.journal());
+  l.link.settled();
+  l.other.reset();
+  l.run_until([&] { return l.lost == 1; });
+  // It was restarted with a journal that its service manager kept, or a new one.
+  l.other = std::make_unique<scripted_holder>(l.io, l.path);
+  l.accept(true);
+  l.run_until([&] { return l.connected == 1; });
+  BOOST_TEST(file_of(l.link.journal()) == own);
+  l.link.offer();
+  l.run_until([&] { return l.other->count<net::offer_frame>() == 1; });
+  const auto& offered = *std::find_if(l.other->got.begin(), l.other->got.end(), [](const auto& one) {
+    return std::holds_alternative<net::offer_frame>(one.what.body);
+  });
+  BOOST_TEST(file_of(offered.descriptors[0].get()) == own);
+  // When another engine may serve, this one stands by with what the holder has.
+  l.link.yield(true);
+  l.other->welcome();
+  l.run_until([&] { return file_of(l.link.journal()) != own; });
+}
+
+BOOST_AUTO_TEST_CASE(signals_of_the_holder_reach_the_engine_in_their_order) {
+  using kind = net::signal_frame::kind;
+  linked l;
+  BOOST_TEST_REQUIRE(l.open(true).has_value());
+  for (const kind one : {kind::hang_up, kind::hand_over, kind::hang_up}) {
+    l.other->engine->send({0, net::signal_frame{one}});
+  }
+  l.run_until([&] { return l.signals.size() == 3; });
+  BOOST_TEST((l.signals == std::vector{kind::hang_up, kind::hand_over, kind::hang_up}));
+}
+
+BOOST_AUTO_TEST_CASE(a_reload_is_told_once_and_to_the_next_holder_where_there_is_none) {
+  linked l;
+  BOOST_TEST_REQUIRE(l.open(true).has_value());
+  l.link.reloaded();
+  l.run_until([&] { return l.other->count<net::reloaded_frame>() == 1; });
+  l.other.reset();
+  l.run_until([&] { return l.lost == 1; });
+  l.link.reloaded();
+  l.link.reloaded();
+  l.other = std::make_unique<scripted_holder>(l.io, l.path);
+  l.accept(true);
+  l.run_until([&] { return l.other->count<net::reloaded_frame>() == 1; });
+  l.link.ping(1);
+  l.run_until([&] { return l.other->count<net::ping_frame>() == 1; });
+  BOOST_TEST(l.other->count<net::reloaded_frame>() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_holder_that_breaks_a_rule_is_left_and_found_again) {

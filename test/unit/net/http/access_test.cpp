@@ -51,7 +51,9 @@ BOOST_AUTO_TEST_CASE(key_files_that_cannot_be_meant) {
   for (const std::string& text :
        {std::string(), std::string("\n# nothing\n"), std::string("three words here"),
         std::string("k\xC3\xA9y"), std::string("key na:me"), std::string("key ") + std::string(65, 'n'),
-        std::string("words\nwords"), std::string(513, 'k'), std::string("nul\0", 4)}) {
+        std::string("words\nwords"), std::string(513, 'k'), std::string("nul\0", 4),
+        std::string("key role=root"), std::string("key name role="), std::string("key role=operator name"),
+        std::string("key name role=operator more"), std::string("key name Role=operator")}) {
     const auto keys = api_keys::parse(text);
     BOOST_TEST_REQUIRE(!keys.has_value());
     BOOST_TEST(keys.error().message.find("words") == std::string::npos);
@@ -84,6 +86,23 @@ BOOST_AUTO_TEST_CASE(a_tenant_is_a_name_or_a_key_without_one) {
   // The same key is known again after a restart and in another line.
   BOOST_TEST(api_keys::parse("k4\nk3").value().owner_of("Bearer k3").value().key_id == three.key_id);
   BOOST_TEST(three.key_id.find("k3") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_role_stands_behind_the_name) {
+  const auto keys =
+      api_keys::parse("k1 team role=operator\nk2\trole=operator\nk3 team role=inference\nk4 operator")
+          .value();
+  const auto role_of = [&keys](const char* key) { return keys.owner_of("", key)->role; };
+  BOOST_TEST((role_of("k1") == key_role::operations));
+  BOOST_TEST((role_of("k2") == key_role::operations));
+  BOOST_TEST((role_of("k3") == key_role::inference));
+  BOOST_TEST((role_of("k4") == key_role::inference), "a name");
+  BOOST_TEST(keys.owner_of("", "k1")->label == "team");
+  BOOST_TEST(keys.owner_of("", "k2")->label == "line 2");
+  BOOST_TEST(keys.has_operator());
+  BOOST_TEST(!api_keys::parse("k1 team\nk2 role=inference").value().has_operator());
+  BOOST_TEST(!api_keys().has_operator());
+  BOOST_TEST((api_keys::owner_elsewhere("", "k1").role == key_role::inference));
 }
 
 BOOST_AUTO_TEST_CASE(probes_need_no_key) {

@@ -1,4 +1,4 @@
-// Who may ask what, judged by a request's head: hosts, pages of other origins, content types, shutdown.
+// Who may ask what, judged by a request's head: hosts, pages of other origins, content types.
 #include "net/http/request_gate.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -28,7 +28,8 @@ bool may_ask(std::string_view host, const host_rules& rules) {
 BOOST_AUTO_TEST_SUITE(request_gate)
 
 BOOST_AUTO_TEST_CASE(on_loopback_only_own_names_are_served) {
-  const auto rules = make_host_rules("127.0.0.1", "gpu-7", "https://llm.example:8443/base", {"chat.example"});
+  const auto rules =
+      make_host_rules({"127.0.0.1", "gpu-7", "https://llm.example:8443/base", {"chat.example"}});
   BOOST_TEST(rules.restricted);
   for (const char* own : {"localhost", "localhost:8080", "LOCALHOST.:8080", "127.0.0.1:8080", "127.1.2.3",
                           "[::1]:8080", "app.localhost:1", "gpu-7:8080", "GPU-7", "llm.example",
@@ -46,7 +47,7 @@ BOOST_AUTO_TEST_CASE(on_loopback_only_own_names_are_served) {
 }
 
 BOOST_AUTO_TEST_CASE(a_target_in_absolute_form_is_judged_too) {
-  const auto rules = make_host_rules("::1", "gpu-7", "", {});
+  const auto rules = make_host_rules({"::1", "gpu-7", "", {}});
   auto sender = post_to("localhost");
   sender.target = "http://localhost:8080/execute";
   BOOST_TEST(check_host(sender, rules).has_value());
@@ -56,12 +57,33 @@ BOOST_AUTO_TEST_CASE(a_target_in_absolute_form_is_judged_too) {
   BOOST_TEST(check_host(sender, rules).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(elsewhere_names_are_free_unless_they_are_listed) {
-  BOOST_TEST(may_ask("any.example", make_host_rules("0.0.0.0", "gpu-7", "", {})));
-  const auto listed = make_host_rules("0.0.0.0", "gpu-7", "", {"any.example", "10.0.0.7"});
-  BOOST_TEST(may_ask("any.example:80", listed));
-  BOOST_TEST(may_ask("10.0.0.7:8080", listed));
-  BOOST_TEST(!may_ask("evil.example", listed));
+BOOST_AUTO_TEST_CASE(on_other_addresses_names_are_judged_where_there_are_no_keys) {
+  const auto open = make_host_rules({"0.0.0.0", "gpu-7", "", {}});
+  for (const char* own :
+       {"gpu-7:8080", "localhost", "10.0.0.7:8080", "[2001:db8::7]:8080", "127.0.0.1", ""}) {
+    BOOST_TEST(may_ask(own, open), own);
+  }
+  for (const char* foreign : {"evil.example", "evil.example:8080", "10.0.0.7.evil.example", "10.0.0.7x"}) {
+    const auto refused = check_host(post_to(foreign), open);
+    BOOST_TEST_REQUIRE(!refused.has_value(), foreign);
+    BOOST_TEST(refused.error().message.find("--allow-host") != std::string::npos);
+  }
+  host_facts keyed{"0.0.0.0", "gpu-7", "", {}};
+  keyed.has_keys = true;
+  BOOST_TEST(may_ask("any.example", make_host_rules(keyed)));
+  keyed.address = "127.0.0.1";
+  BOOST_TEST(!may_ask("any.example", make_host_rules(keyed)));
+}
+
+BOOST_AUTO_TEST_CASE(listed_names_are_the_only_ones_with_keys_too) {
+  host_facts facts{"0.0.0.0", "gpu-7", "", {"any.example"}};
+  for (const bool keys : {false, true}) {
+    facts.has_keys = keys;
+    const auto listed = make_host_rules(facts);
+    BOOST_TEST(may_ask("any.example:80", listed));
+    BOOST_TEST(may_ask("10.0.0.7:8080", listed));
+    BOOST_TEST(!may_ask("evil.example", listed));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(names_that_may_be_listed) {
@@ -73,7 +95,7 @@ BOOST_AUTO_TEST_CASE(names_that_may_be_listed) {
 }
 
 BOOST_AUTO_TEST_CASE(programs_and_own_pages_may_act) {
-  const auto rules = make_host_rules("127.0.0.1", "gpu-7", "https://llm.example", {});
+  const auto rules = make_host_rules({"127.0.0.1", "gpu-7", "https://llm.example", {}});
   auto sender = post_to("localhost:8080");
   BOOST_TEST(check_page(sender, rules, {}).has_value());
   for (const char* own : {"http://localhost:8080", "https://localhost:8080", "https://llm.example"}) {
@@ -87,7 +109,7 @@ BOOST_AUTO_TEST_CASE(programs_and_own_pages_may_act) {
 }
 
 BOOST_AUTO_TEST_CASE(pages_of_others_may_not) {
-  const auto rules = make_host_rules("127.0.0.1", "gpu-7", "", {});
+  const auto rules = make_host_rules({"127.0.0.1", "gpu-7", "", {}});
   for (const char* origin : {"https://evil.example", "null", "http://localhost:8081", "http://localhost",
                              "http://localhost:8080.evil.example", "ftp://localhost:8080", "localhost:8080",
                              "http://evil.example/localhost:8080"}) {
@@ -109,7 +131,7 @@ BOOST_AUTO_TEST_CASE(pages_of_others_may_not) {
 }
 
 BOOST_AUTO_TEST_CASE(pages_that_the_operator_allowed_may) {
-  const auto rules = make_host_rules("127.0.0.1", "gpu-7", "", {});
+  const auto rules = make_host_rules({"127.0.0.1", "gpu-7", "", {}});
   auto sender = post_to("localhost:8080");
   sender.origin = "https://chat.example";
   sender.fetch_site = "cross-site";
@@ -123,7 +145,7 @@ BOOST_AUTO_TEST_CASE(reading_is_judged_by_the_browser) {
   sender.method = "GET";
   sender.origin = "https://evil.example";
   sender.fetch_site = "cross-site";
-  BOOST_TEST(check_page(sender, make_host_rules("127.0.0.1", "gpu-7", "", {}), {}).has_value());
+  BOOST_TEST(check_page(sender, make_host_rules({"127.0.0.1", "gpu-7", "", {}}), {}).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(bodies_are_json) {
@@ -159,16 +181,6 @@ BOOST_AUTO_TEST_CASE(compressed_bodies_are_refused) {
   }
   sender.has_body = false;
   BOOST_TEST(!check_body_type(sender).has_value());
-}
-
-BOOST_AUTO_TEST_CASE(who_may_stop_the_worker) {
-  auto sender = post_to("localhost");
-  BOOST_TEST(!check_operator(sender, false, "stop the worker").has_value());
-  BOOST_TEST(check_operator(sender, true, "stop the worker").has_value());
-  sender.on_loopback = true;
-  BOOST_TEST(check_operator(sender, false, "stop the worker").has_value());
-  sender.origin = "http://localhost:8080";
-  BOOST_TEST(!check_operator(sender, false, "stop the worker").has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

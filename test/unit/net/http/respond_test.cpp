@@ -110,6 +110,10 @@ BOOST_AUTO_TEST_CASE(heads) {
 BOOST_AUTO_TEST_CASE(ignored_annotations_are_named_in_the_head) {
   auto request = a_request("POST");
   BOOST_TEST(render_stream_head(request, true).find("X-Schema-Ignored") == std::string::npos);
+  BOOST_TEST(render_stream_head(request, true).find("X-Tool-Format") == std::string::npos);
+  request.generic_tools = true;
+  BOOST_TEST(has_line(render_stream_head(request, true), "X-Tool-Format: generic"));
+  BOOST_TEST(has_line(render_reply(make_json_reply(200, "{}"), request, true), "X-Tool-Format: generic"));
   request.schema_ignored = "format=uri, format=duration";
   BOOST_TEST(has_line(render_stream_head(request, true), "X-Schema-Ignored: format=uri, format=duration"));
   BOOST_TEST(has_line(render_reply(make_json_reply(200, "{}"), request, true),

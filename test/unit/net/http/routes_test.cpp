@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(each_path_has_its_methods) {
 
 BOOST_AUTO_TEST_CASE(other_paths_are_not_found) {
   for (const char* path : {"/Health", "/%00", "/health%00", "", "health", "/../health", "/v1", "/v1/",
-                           "/v1/health", "/v2/models", "/v1/v1/v1/models", "/v1models", "/v1/models%2Fm"}) {
+                           "/v1/health/", "/v2/models", "/v1/v1/v1/models", "/v1models", "/v1/models%2Fm"}) {
     const auto route = find_route("GET", path);
     BOOST_TEST_REQUIRE(reached(route) == nullptr, path);
     BOOST_TEST(std::get<reply>(route).status == 404U);
@@ -56,6 +56,26 @@ BOOST_AUTO_TEST_CASE(paths_as_clients_put_them_together) {
   BOOST_TEST(reaches("POST", "/tokenize/", endpoint::tokenize));
   BOOST_TEST(reaches("GET", "/health/", endpoint::health));
   BOOST_TEST(reaches("GET", "//", endpoint::page));
+}
+
+BOOST_AUTO_TEST_CASE(paths_of_other_servers) {
+  for (const char* path : {"/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"}) {
+    BOOST_TEST(reaches("POST", path, endpoint::chat_input_tokens), path);
+  }
+  BOOST_TEST(reaches("POST", "/v1/responses/input_tokens", endpoint::response_input_tokens));
+  BOOST_TEST(reaches("POST", "/embedding", endpoint::llama_embedding));
+  BOOST_TEST(reaches("POST", "/embed", endpoint::tei_embed));
+  BOOST_TEST(reaches("POST", "/pooling", endpoint::pooling));
+  for (const char* path : {"/v1/rerank", "/rerank", "/v1/reranking", "/reranking", "/v2/rerank"}) {
+    BOOST_TEST(reaches("POST", path, endpoint::rerank), path);
+  }
+  for (const char* path : {"/score", "/v1/score"}) BOOST_TEST(reaches("POST", path, endpoint::score), path);
+  BOOST_TEST(reaches("GET", "/version", endpoint::version));
+  BOOST_TEST(reaches("GET", "/load", endpoint::load));
+  for (const char* path : {"/ping", "/v1/health"}) BOOST_TEST(reaches("GET", path, endpoint::health), path);
+  BOOST_TEST(reaches("POST", "/ping", endpoint::health));
+  BOOST_TEST(pattern_of(endpoint::health) == "/health");
+  BOOST_TEST((words_of("/health") == api_words::worker));
 }
 
 // What a proxy in front forbids by its path has no second path.

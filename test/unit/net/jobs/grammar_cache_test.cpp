@@ -71,6 +71,23 @@ BOOST_AUTO_TEST_CASE(refusals_are_bounded_and_take_no_grammar_away) {
   BOOST_TEST(cache.find("good")->value() == *program);
 }
 
+BOOST_AUTO_TEST_CASE(one_request_compiles_a_grammar_and_the_others_hear_of_its_end) {
+  grammar_cache cache;
+  const auto first = cache.join_work("a");
+  BOOST_TEST(first.begun);
+  const auto second = cache.join_work("a");
+  BOOST_TEST(!second.begun);
+  BOOST_TEST((second.what == first.what));
+  BOOST_TEST(cache.join_work("b").begun);
+  cache.end_work("b");
+  BOOST_TEST(!second.what->over);
+  first.what->made = of_size(10);
+  cache.end_work("a");
+  BOOST_TEST(second.what->over);
+  BOOST_TEST(second.what->made.has_value());
+  BOOST_TEST(cache.join_work("a").begun);  // it may not have been kept
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

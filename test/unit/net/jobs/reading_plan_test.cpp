@@ -21,6 +21,7 @@ BOOST_AUTO_TEST_CASE(short_bodies_are_read_where_they_arrive) {
 
 BOOST_AUTO_TEST_CASE(a_ranking_never_is_because_its_query_counts_many_times) {
   BOOST_TEST(!is_read_at_once(endpoint::rerank, 0));
+  BOOST_TEST(!is_read_at_once(endpoint::score, 0));
   BOOST_TEST(!is_read_at_once(endpoint::rerank, 100));
 }
 

@@ -65,12 +65,19 @@ struct story {
   std::vector<std::string> texts;
 };
 
-std::string play(job_group& group, const step& one, std::uint32_t tokens_out) {
+/// What the model gives with a token.
+std::vector<engine::token_logprob> values_of(token_id id) {
+  return {{id, -0.25F}, {id + 1, -2.5F}};
+}
+
+std::string play(job_group& group, const step& one, std::uint32_t tokens_out, bool values = false) {
   auto& job = group.executions()[one.job];
   switch (one.what) {
     case step::start: job.started(1.5, wall); break;
     case step::progress: job.progress({1, 1, 0}); break;
-    case step::token: job.token(one.id); break;
+    case step::token:
+      job.token(one.id, values ? values_of(one.id) : std::vector<engine::token_logprob>());
+      break;
     case step::end: {
       engine::end_event end;
       end.reason = engine::finish_reason::length;
@@ -204,7 +211,7 @@ job_group execute(std::uint32_t max_tokens, const resume_point& told = {}) {
 }
 
 job_group completion(completion_kind kind, bool stream, std::uint32_t choices, bool reads,
-                     std::uint32_t max_tokens) {
+                     std::uint32_t max_tokens, bool values = false) {
   completion_identity identity;
   identity.kind = kind;
   identity.id = "c1";
@@ -214,6 +221,7 @@ job_group completion(completion_kind kind, bool stream, std::uint32_t choices, b
   identity.usage_in_chunks = true;
   identity.prompt_tokens = {3};
   identity.choices = choices;
+  identity.logprobs = values;
   identity.shows.token_ids = true;
   identity.shows.timings = true;
   identity.shows.progress = true;
@@ -260,8 +268,9 @@ job_group response(bool stream, bool parallel, std::uint32_t max_tokens) {
                   std::move(plan), true, max_tokens);
 }
 
-job_group llama(bool stream, std::uint32_t jobs, std::uint32_t max_tokens) {
+job_group llama(bool stream, std::uint32_t jobs, std::uint32_t max_tokens, bool values = false) {
   prepared_completion prepared;
+  prepared.asked.logprobs = values;
   prepared.asked.stream = stream;
   prepared.asked.token_ids = true;
   prepared.asked.shows.timings = true;
@@ -275,6 +284,49 @@ job_group llama(bool stream, std::uint32_t jobs, std::uint32_t max_tokens) {
   }
   auto answer = make_llama_answer(prepared, "m", letters, {});
   return group_of(std::move(answer.outputs), std::move(answer.plan), false, max_tokens);
+}
+
+/// Jobs of one text that show log probabilities: of the tokens that were told those are taken whose values
+/// were written, the others come again.
+void check_values(const std::string& name, const std::function<job_group()>& make, const std::string& text) {
+  const auto steps = script({text});
+  const auto length = static_cast<std::uint32_t>(text.size());
+  job_group first = make();
+  std::vector<std::string> outputs;
+  std::vector<resume_point> told;
+  std::vector<std::size_t> unwritten;
+  for (const step& one : steps) {
+    outputs.push_back(play(first, one, length, true));
+    told.push_back(first.executions().front().told());
+    unwritten.push_back(first.executions().front().unwritten_values());
+  }
+  std::size_t taken_in_all = 0;
+  for (std::size_t cut = 1; cut < steps.size(); ++cut) {
+    const std::uint32_t tokens = told[cut - 1].tokens;
+    const std::size_t taken = tokens - std::min<std::size_t>(tokens, tokens > 0 ? unwritten[cut - 1] : 0);
+    taken_in_all += taken;
+    job_group second = make();
+    auto& execution = second.executions().front();
+    execution.resume(told[cut - 1]);
+    std::string out;
+    std::vector<token_id> restored;
+    for (std::size_t i = 0; i < taken; ++i) restored.push_back(static_cast<unsigned char>(text[i]));
+    if (!restored.empty()) {
+      execution.started(1.5, wall);
+      execution.progress({1, 1, 0});
+      execution.restore(restored, true);
+    }
+    out += second.take_output(now);
+    std::size_t token = 0;
+    for (const step& one : steps) {
+      if (one.what == step::token && token++ < taken) continue;
+      out += play(second, one, length, true);
+    }
+    std::string rest;
+    for (std::size_t i = cut; i < outputs.size(); ++i) rest += outputs[i];
+    BOOST_TEST(out == rest, name << ", told of " << cut << ", " << taken << " taken");
+  }
+  BOOST_TEST(taken_in_all > 0U, name);
 }
 
 /// The texts as ends with everything told, with something set free, and at the limit of tokens.
@@ -309,6 +361,20 @@ BOOST_AUTO_TEST_CASE(of_completions) {
     check_texts("text",
                 [stream](auto most) { return completion(completion_kind::text, stream, 1, false, most); },
                 {stopped, plain, ""});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(of_answers_with_log_probabilities) {
+  for (const auto& text : {plain, stopped, talk}) {
+    for (const std::uint32_t most : {500U, static_cast<std::uint32_t>(text.size())}) {
+      check_values(
+          "chat " + text, [&] { return completion(completion_kind::chat, true, 1, true, most, true); }, text);
+      check_values(
+          "text " + text, [&] { return completion(completion_kind::text, true, 1, false, most, true); },
+          text);
+      check_values(
+          "llama " + text, [&] { return llama(true, 1, most, true); }, text);
+    }
   }
 }
 

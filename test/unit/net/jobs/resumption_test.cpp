@@ -63,11 +63,28 @@ BOOST_AUTO_TEST_CASE(tokens_are_checked_before_they_are_believed) {
   BOOST_TEST(!are_tokens_of(job, std::vector<engine::token_id>{1, 2, 3}, 10));
 }
 
-BOOST_AUTO_TEST_CASE(jobs_that_show_log_probabilities_are_computed_again) {
+BOOST_AUTO_TEST_CASE(only_tokens_whose_log_probabilities_are_not_written_are_computed_again) {
   engine::job_request job;
-  BOOST_TEST(takes_tokens(job));
+  told_job told;
+  told.tokens = {1, 2, 3};
+  told.unwritten = 2;
+  BOOST_TEST((taken_tokens(job, told) == 3U));
   job.logprobs = true;
-  BOOST_TEST(!takes_tokens(job));
+  BOOST_TEST((taken_tokens(job, told) == 1U));
+  told.unwritten = 0;
+  BOOST_TEST((taken_tokens(job, told) == 3U));
+  told.unwritten = 9;
+  BOOST_TEST((taken_tokens(job, told) == 0U));
+  told.unwritten = all_unwritten;
+  BOOST_TEST(!taken_tokens(job, told).has_value());
+  told.unwritten = 0;
+  job.score_from = 1;
+  BOOST_TEST(!taken_tokens(job, told).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(the_last_token_says_how_many_values_are_not_written) {
+  const auto told = told_jobs(std::vector<journal_event>{{0, kind::token, 7, 0}, {0, kind::token, 8, 2}}, 1);
+  BOOST_TEST((*told)[0].unwritten == 2U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

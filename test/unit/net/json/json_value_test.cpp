@@ -3,6 +3,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
+#include <initializer_list>
+#include <utility>
 
 namespace orcd::net {
 namespace {
@@ -22,6 +24,20 @@ BOOST_AUTO_TEST_CASE(a_tree_is_read_as_it_is) {
   const auto tree = read_json_tree(body);
   BOOST_TEST_REQUIRE(tree.has_value());
   BOOST_TEST(boost::json::serialize(*tree) == boost::json::serialize(boost::json::parse(body)));
+}
+
+BOOST_AUTO_TEST_CASE(numbers_are_the_nearest_to_what_is_written) {
+  for (const auto& [text, value] : std::initializer_list<std::pair<const char*, double>>{
+           {"100.00000000000001", 0x1.9000000000001p+6},
+           {"1000000.0000000001", 0x1.e848000000001p+19},
+           {"0.1", 0.1},
+           {"-1.7976931348623157e308", -0x1.fffffffffffffp+1023},
+           {"1e-7", 1e-7},
+           {"4.0", 4.0}}) {
+    const auto tree = read_json_tree(std::string(R"({"a":[)") + text + "]}");
+    BOOST_TEST_REQUIRE(tree.has_value(), text);
+    BOOST_TEST((tree->at("a").at(0).as_double() == value), text);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(one_byte_order_mark_in_front_is_left_out) {

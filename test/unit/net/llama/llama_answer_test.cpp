@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <utility>
 
 #include "net/jobs/job_execution.hpp"
@@ -88,6 +89,12 @@ BOOST_AUTO_TEST_CASE(a_whole_answer) {
   BOOST_TEST((body.at("tokens_cached") == json::value(1) && body.at("has_new_line") == json::value(true)));
   BOOST_TEST((body.at("prompt") == json::value("abc") && body.at("truncated") == json::value(false)));
   BOOST_TEST(body.at("generation_settings").at("n_predict") == json::value(9));
+  const auto& settings = body.at("generation_settings");
+  BOOST_TEST(
+      (settings.at("typical_p") == json::value(1) && settings.at("xtc_threshold") == json::value(0.1)));
+  BOOST_TEST((settings.at("dry_penalty_last_n") == json::value(-1)));
+  BOOST_TEST(settings.at("dry_sequence_breakers").as_array().size() == 4U);
+  BOOST_TEST(settings.at("samplers").as_array().at(1) == json::value("temperature"));
   BOOST_TEST(body.at("timings").at("prompt_n") == json::value(2));
   BOOST_TEST(body.at("timings").at("predicted_per_token_ms").to_number<double>() == 8.0 / 3,
              boost::test_tools::tolerance(0.01));
@@ -183,6 +190,24 @@ BOOST_AUTO_TEST_CASE(several_prompts_give_a_list) {
   const auto body = json::parse(plan.body()).as_array();
   BOOST_TEST_REQUIRE(body.size() == 2U);
   BOOST_TEST((body[1].at("index") == json::value(1) && body[1].at("content") == json::value("y")));
+}
+
+BOOST_AUTO_TEST_CASE(probabilities_after_sampling) {
+  const auto list = [](probability_kind kind) {
+    std::vector<logprob_entry> entries(1);
+    entries[0].logprobs = {{'a', 0.0F}, {'a', 0.0F}, {'z', -std::numeric_limits<float>::infinity()}};
+    return json::parse(render_probabilities(entries, letters, kind)).at(0).as_object();
+  };
+  for (const auto kind : {probability_kind::greedy, probability_kind::sampled}) {
+    const auto told = list(kind);
+    BOOST_TEST(told.at("prob").to_number<double>() == 1.0);
+    BOOST_TEST((!told.contains("logprob") && !told.contains("top_logprobs") && told.at("id") == 'a'));
+    const auto& top = told.at("top_probs").as_array();
+    BOOST_TEST_REQUIRE(top.size() == 2U);
+    BOOST_TEST(top[0].at("prob").to_number<double>() == 1.0);
+    BOOST_TEST(top[1].at("prob").to_number<double>() < 1e-30);
+  }
+  BOOST_TEST(list(probability_kind::logprob).contains("top_logprobs"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -43,7 +43,8 @@ BOOST_AUTO_TEST_CASE(arguments_of_past_tool_calls_are_objects) {
       R"("function":{"name":"f","arguments":"{\"x\": [1, 2]}"}}]},)"
       R"({"role":"tool","tool_call_id":"c1","content":"3"}])";
   BOOST_TEST(read(call) == R"([{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function",)"
-                           R"("function":{"name":"f","arguments":{"x":[1,2]}}}]},)"
+                           R"("function":{"name":"f","arguments":{"x":[1,2]},)"
+                           R"("orcd_sent_arguments":"{\"x\": [1, 2]}"}}]},)"
                            R"({"role":"tool","content":"3","tool_call_id":"c1"}])");
 }
 
@@ -83,7 +84,7 @@ BOOST_AUTO_TEST_CASE(the_older_form_of_calls_is_understood) {
   BOOST_TEST(read(R"([{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},
                       {"role":"function","name":"f","content":"1"}])") ==
              R"([{"role":"assistant","content":"","tool_calls":[{"id":"call_0","type":"function",)"
-             R"("function":{"name":"f","arguments":{}}}]},)"
+             R"("function":{"name":"f","arguments":{},"orcd_sent_arguments":"{}"}}]},)"
              R"({"role":"tool","content":"1","name":"f","tool_call_id":"call_0"}])");
 }
 
@@ -130,6 +131,51 @@ BOOST_AUTO_TEST_CASE(reasoning_under_its_other_name) {
              R"([{"role":"assistant","content":"a","reasoning_content":"t","thinking":"t"}])");
   BOOST_TEST(read(R"([{"role":"assistant","content":"a","reasoning":"u","reasoning_content":"t"}])") ==
              R"([{"role":"assistant","content":"a","reasoning_content":"t","thinking":"t"}])");
+}
+
+BOOST_AUTO_TEST_CASE(parts_that_think_are_reasoning) {
+  const std::string thought =
+      R"([{"role":"assistant","content":"b","reasoning_content":"t","thinking":"t"}])";
+  BOOST_TEST(read(R"([{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},
+                      {"type":"text","text":"b"}]}])") == thought);
+  BOOST_TEST(read(R"([{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},
+                      {"type":"thinking","thinking":[{"type":"text","text":"t"}],"closed":true},
+                      {"type":"text","text":"b"}]}])") == thought);
+  BOOST_TEST(read(R"([{"role":"assistant","reasoning":"t","content":[{"type":"thinking","thinking":"u"},
+                      {"type":"output_text","text":"b"}]}])") == thought);
+  BOOST_TEST(read(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])") ==
+             R"([{"role":"assistant","content":"no"}])");
+  BOOST_TEST(read(R"([{"role":"user","content":[{"type":"input_text","text":"a"}]}])") ==
+             R"([{"role":"user","content":"a"}])");
+  BOOST_TEST(refused(R"([{"role":"user","content":[{"type":"thinking","thinking":"t"}]}])") ==
+             "messages[0].content[0].type");
+  BOOST_TEST(refused(R"([{"role":"assistant","content":[{"type":"thinking","thinking":[1]}]}])") ==
+             "messages[0].content[0].thinking[0]");
+  BOOST_TEST(refused(R"([{"role":"assistant","content":[{"type":"thinking"}]}])") ==
+             "messages[0].content[0].thinking");
+}
+
+BOOST_AUTO_TEST_CASE(a_picture_in_a_result_becomes_a_text_that_is_named) {
+  const auto seen = boost::json::parse(R"([{"role":"tool","tool_call_id":"c","content":[
+      {"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}])");
+  left_names left;
+  const auto taken = test::accepted(read_messages(seen, false, &left), "a picture");
+  BOOST_TEST((taken[0].at("content") == "see\n[image]"));
+  BOOST_TEST((left == left_names{"content=image"}));
+  const auto strict = read_messages(seen, true, &left);
+  BOOST_TEST_REQUIRE(!strict.has_value());
+  BOOST_TEST(strict.error().param == "messages[0].content[1].type");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_left_is_named_once_and_in_plain_characters) {
+  left_names left;
+  for (const char* name : {"a_1", "a_1", "b\r\nX: y"}) note_left(left, "tool", name);
+  std::string header = "format=uri";
+  append_left(header, left);
+  BOOST_TEST(header == "format=uri, tool=a_1, tool=b??X??y");
+  for (int i = 0; i < 20; ++i) note_left(left, "tool", std::to_string(i) + std::string(50, 'x'));
+  BOOST_TEST(left.size() == 8U);
+  BOOST_TEST(left.back().size() == 45U);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_named_by_its_place) {

@@ -290,6 +290,7 @@ BOOST_AUTO_TEST_CASE(a_whole_answer_of_thoughts_text_and_a_call) {
   const auto& message = choice.at("message").as_object();
   BOOST_TEST(message.at("content") == "See:");
   BOOST_TEST(message.at("reasoning_content") == "hm");
+  BOOST_TEST(message.at("reasoning") == "hm");
   const auto& call = message.at("tool_calls").as_array().at(0).as_object();
   BOOST_TEST(std::string_view(call.at("id").as_string()).starts_with("call_"));
   BOOST_TEST(call.at("type") == "function");
@@ -311,7 +312,7 @@ BOOST_AUTO_TEST_CASE(a_stream_of_thoughts_text_and_a_call) {
     if (choice.at("finish_reason").is_string()) finish = choice.at("finish_reason").as_string();
     const auto& delta = choice.at("delta").as_object();
     if (const auto* text = delta.if_contains("content")) content += text->as_string();
-    if (const auto* text = delta.if_contains("reasoning_content")) reasoning += text->as_string();
+    if (delta.contains("reasoning_content")) reasoning += delta.at("reasoning").as_string();
     if (!delta.contains("tool_calls")) continue;
     const auto& call = delta.at("tool_calls").as_array().at(0).as_object();
     BOOST_TEST(call.at("index") == 0);
@@ -329,7 +330,7 @@ BOOST_AUTO_TEST_CASE(a_stream_of_thoughts_text_and_a_call) {
   BOOST_TEST(f.done);
 }
 
-BOOST_AUTO_TEST_CASE(calls_alone_have_no_content_and_one_that_was_cut_is_whole_json) {
+BOOST_AUTO_TEST_CASE(calls_alone_have_no_content_and_one_that_was_cut_stays_cut) {
   fixture f({.stream = false, .reader = hermes()});
   f.start();
   f.tokens("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, {\"b\": \"x");
@@ -340,7 +341,7 @@ BOOST_AUTO_TEST_CASE(calls_alone_have_no_content_and_one_that_was_cut_is_whole_j
   BOOST_TEST(message.at("content").is_null());
   BOOST_TEST(!message.contains("reasoning_content"));
   const auto& function = message.at("tool_calls").as_array().at(0).at("function");
-  BOOST_TEST((json::parse(function.at("arguments").as_string()) == json::parse(R"({"a":[1,{"b":"x"}]})")));
+  BOOST_TEST(function.at("arguments").as_string() == R"({"a": [1, {"b": "x)");
   BOOST_TEST(choice_of(object).at("finish_reason") == "length");
 }
 

@@ -134,14 +134,11 @@ BOOST_AUTO_TEST_CASE(what_is_not_served_is_refused_by_name) {
       {R"(,"chat_template":"{{ x }}")", "chat_template"},
       {R"(,"chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
       {R"(,"stream":true,"stream_options":{"other":1})", "stream_options.other"},
-      {R"(,"stream":true,"stream_options":{"continuous_usage_stats":true})",
-       "stream_options.continuous_usage_stats"},
   };
   for (const auto& [more, param] : cases) BOOST_TEST(refused(more) == param, more);
   BOOST_TEST(refused(completion_kind::text, R"(,"messages":[])") == "messages");
   BOOST_TEST(refused(completion_kind::text, R"(,"suffix":"x")") == "suffix");
   BOOST_TEST(refused(completion_kind::text, R"(,"best_of":2)") == "best_of");
-  BOOST_TEST(refused(completion_kind::text, R"(,"max_completion_tokens":2)") == "max_completion_tokens");
   const auto other = parse(completion_kind::chat, R"(,"model":"gpt")");
   BOOST_TEST((other.error().code == errc::not_found));
   BOOST_TEST(other.error().param == "model");
@@ -156,10 +153,10 @@ BOOST_AUTO_TEST_CASE(values_out_of_range_are_refused_by_name) {
       {R"(,"min_p":-0.1)", "min_p"},
       {R"(,"n":0)", "n"},
       {R"(,"n":129)", "n"},
-      {R"(,"n":1.0)", "n"},
+      {R"(,"n":1.5)", "n"},
       {R"(,"max_tokens":0)", "max_tokens"},
       {R"(,"max_tokens":-2)", "max_tokens"},
-      {R"(,"max_tokens":-1.0)", "max_tokens"},
+      {R"(,"max_tokens":-1.5)", "max_tokens"},
       {R"(,"max_tokens":1e400)", "max_tokens"},
       {R"(,"seed":1.5)", "seed"},
       {R"(,"logprobs":1)", "logprobs"},
@@ -179,6 +176,37 @@ BOOST_AUTO_TEST_CASE(values_out_of_range_are_refused_by_name) {
       {R"(,"timeout_ms":0)", "timeout_ms"},
   };
   for (const auto& [more, param] : cases) BOOST_TEST(refused(more) == param, more);
+}
+
+// Languages with one kind of number, and proxies in them, write 4.0 for 4.
+BOOST_AUTO_TEST_CASE(a_number_without_a_fraction_is_an_integer) {
+  BOOST_TEST(chat(R"(,"max_tokens":5.0)").max_tokens.value() == 5U);
+  BOOST_TEST(chat(R"(,"max_tokens":1e1)").max_tokens.value() == 10U);
+  BOOST_TEST(chat(R"(,"max_tokens":1e15)").max_tokens.value() == 2'147'483'647U);
+  BOOST_TEST(!chat(R"(,"max_tokens":-1.0)").max_tokens.has_value());
+  const auto r = chat(R"(,"n":2.0,"top_k":-1.0,"seed":7.0,"timeout_ms":10.0,"temperature":1.0,
+    "logprobs":true,"top_logprobs":3.0,"stop_token_ids":[4.0],"logit_bias":[[5.0,1.0]])");
+  BOOST_TEST((r.choices == 2U && r.sampling.top_k == 0U && r.seed == 7U && r.top_logprobs == 3U));
+  BOOST_TEST((r.stop_tokens.at(0) == 4 && r.sampling.biases.at(0).token == 5));
+  for (const char* wrong : {R"(,"seed":9007199254740994.0)", R"(,"seed":1e30)"}) {
+    BOOST_TEST(refused(wrong) == "seed", wrong);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_field_that_is_null_is_absent) {
+  for (const auto kind : {completion_kind::chat, completion_kind::text}) {
+    const char* more = R"(,"prompt_logprobs":null,"nonsense":null)";
+    strict = false;
+    test::accepted(parse(kind, more), more);
+    strict = true;
+    BOOST_TEST(refused(kind, more) == "nonsense");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(usage_of_each_chunk_is_none_without_usage) {
+  const auto r =
+      chat(R"(,"stream":true,"stream_options":{"include_usage":false,"continuous_usage_stats":true})");
+  BOOST_TEST(!r.include_usage);
 }
 
 BOOST_AUTO_TEST_CASE(contradictions_are_refused) {
@@ -243,7 +271,7 @@ BOOST_AUTO_TEST_CASE(prompts_of_the_text_endpoint) {
   BOOST_TEST((text("[\"a\",[7],\"b\"]")->prompts ==
               std::vector<text_prompt>{{prompt_text{"a"}}, {ids{7}}, {prompt_text{"b"}}}));
   for (const char* prompt : {"\"\"", "[]", "[[]]", "[300]", "[-1]", "[1.5]", "[\"a\",1]", "[1,\"a\"]", "5",
-                             "{}", "[[1],1]", "[\"a\",\"\"]", "[[1],[]]", "[[[1]]]"}) {
+                             "[[1],1]", "[\"a\",\"\"]", "[[1],[]]", "[[[1]]]"}) {
     const auto parsed = text(prompt);
     BOOST_TEST_REQUIRE(!parsed.has_value(), prompt);
     BOOST_TEST(parsed.error().param == "prompt");
@@ -254,6 +282,24 @@ BOOST_AUTO_TEST_CASE(prompts_of_the_text_endpoint) {
   BOOST_TEST(refused(completion_kind::text, R"(,"logprobs":21)") == "logprobs");
   const auto counted = parse(completion_kind::text, R"(,"logprobs":0)");
   BOOST_TEST((counted->logprobs && counted->top_logprobs == 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_may_be_the_object_of_llama_server) {
+  const auto text = [this](const std::string& prompt) {
+    return parse_completion("{\"prompt\":" + prompt + "}", completion_kind::text, limits());
+  };
+  const std::vector<text_prompt> one{{prompt_text{"a"}}};
+  BOOST_TEST((text(R"({"prompt_string":"a"})")->prompts == one));
+  BOOST_TEST((text(R"([{"prompt_string":"a","multimodal_data":[]}])")->prompts == one));
+  BOOST_TEST(text(R"([{"prompt_string":"a"},"b"])")->prompts.size() == 2U);
+  for (const auto& [prompt, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"{}", "prompt.prompt_string"},
+           {R"({"prompt_string":""})", "prompt"},
+           {R"({"prompt_string":[1]})", "prompt.prompt_string"},
+           {R"({"prompt_string":"a","x":1})", "prompt.x"},
+           {R"({"prompt_string":"a","multimodal_data":["AAAA"]})", "prompt.multimodal_data"}}) {
+    BOOST_TEST(test::refusal(text(prompt), prompt).param == param, prompt);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(choices_are_bounded_over_all_prompts) {

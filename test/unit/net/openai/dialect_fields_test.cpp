@@ -48,21 +48,31 @@ BOOST_AUTO_TEST_CASE(left_fields_are_taken_whatever_they_hold_and_refused_if_str
       BOOST_TEST(refused(field) == name);
     }
   }
-  strict = false;
-  BOOST_TEST(refused(R"(,"nonsense":null)") == "nonsense");
+}
+
+BOOST_AUTO_TEST_CASE(reasoning_is_limited_by_any_name) {
+  for (const char* field :
+       {R"(,"thinking_budget_tokens":7)", R"(,"thinking_token_budget":7)", R"(,"thinking_budget":7)",
+        R"(,"reasoning_budget":7)", R"(,"reasoning_budget_tokens":7)", R"(,"reasoning":{"max_tokens":7})",
+        R"(,"thinking":{"type":"enabled","budget_tokens":7})",
+        R"(,"thinking_budget":7,"reasoning":{"max_tokens":7})"}) {
+    BOOST_TEST(chat(field).reasoning_tokens_max.value() == 7U, field);
+  }
+  BOOST_TEST(!chat(R"(,"thinking_budget_tokens":-1)").reasoning_tokens_max.has_value());
+  BOOST_TEST(chat(R"(,"thinking_budget":0)").reasoning_tokens_max.value() == 0U);
+  BOOST_TEST(refused(R"(,"thinking_budget":7,"reasoning":{"max_tokens":8})") == "reasoning.max_tokens");
+  BOOST_TEST(refused(R"(,"thinking_budget":1.5)") == "thinking_budget");
+  BOOST_TEST(refused(R"(,"thinking_budget":"7")") == "thinking_budget");
+  BOOST_TEST(refused(R"(,"thinking_budget":4294967296)") == "thinking_budget");
 }
 
 BOOST_AUTO_TEST_CASE(fields_that_ask_for_nothing_are_taken_and_others_refused) {
   const std::pair<const char*, const char*> cases[] = {
       {R"("mirostat":0)", R"("mirostat":2)"},
-      {R"("typical_p":1.0)", R"("typical_p":0.5)"},
-      {R"("dry_multiplier":0.0)", R"("dry_multiplier":"0")"},
-      {R"("xtc_probability":0)", R"("xtc_probability":0.1)"},
-      {R"("top_n_sigma":-1)", R"("top_n_sigma":1)"},
-      {R"("thinking_budget_tokens":-1)", R"("thinking_budget_tokens":0)"},
+      {R"("min_keep":0)", R"("min_keep":1)"},
+      {R"("adaptive_target":-1)", R"("adaptive_target":1)"},
       {R"("use_beam_search":false)", R"("use_beam_search":true)"},
       {R"("no_stop_trim":false)", R"("no_stop_trim":true)"},
-      {R"("bad_words":[])", R"("bad_words":["x"])"},
       {R"("transforms":[])", R"("transforms":["middle-out"])"},
       {R"("parse_tool_calls":true)", R"("parse_tool_calls":false)"},
   };
@@ -82,7 +92,9 @@ BOOST_AUTO_TEST_CASE(other_names_of_the_same) {
   chat(R"(,"repeat_penalty":1.5,"repetition_penalty":1.5)");
   BOOST_TEST(chat(R"(,"n_predict":7)").max_tokens.value() == 7U);
   BOOST_TEST(text(R"(,"max_new_tokens":7)").max_tokens.value() == 7U);
+  BOOST_TEST(text(R"(,"max_completion_tokens":7,"max_tokens":7,"n_predict":7)").max_tokens.value() == 7U);
   BOOST_TEST(refused(R"(,"n_predict":7,"max_tokens":8)") == "max_tokens");
+  BOOST_TEST(!chat(R"(,"n_predict":-2)").max_tokens.has_value());
   BOOST_TEST(!chat(R"(,"n_predict":-1,"max_tokens":-1)").max_tokens.has_value());
   BOOST_TEST(chat(R"(,"top_k":-1)").sampling.top_k == 0U);
   BOOST_TEST(chat(R"(,"repeat_last_n":-1)").sampling.repeat_last_n == 100U);
@@ -115,12 +127,83 @@ BOOST_AUTO_TEST_CASE(rules_for_single_tokens) {
       {R"(,"stop_token_ids":[300])", "stop_token_ids"},
       {R"(,"stop_token_ids":5)", "stop_token_ids"},
       {R"(,"allowed_token_ids":["x"])", "allowed_token_ids"},
+      {R"(,"allowed_token_ids":[])", "allowed_token_ids"},
       {R"(,"logit_bias":[[1,1],[1,2]])", "logit_bias"},
       {R"(,"logit_bias":[[1]])", "logit_bias"},
-      {R"(,"logit_bias":[["x",1]])", "logit_bias"},
+      {R"(,"logit_bias":[["",1]])", "logit_bias"},
+      {R"(,"logit_bias":[["x",101]])", "logit_bias"},
+      {R"(,"logit_bias":[["x",true]])", "logit_bias"},
+      {R"(,"logit_bias":{"x":null})", "logit_bias"},
       {R"(,"logit_bias":[[1,true]])", "logit_bias"},
+      {R"(,"dry_multiplier":"0")", "dry_multiplier"},
+      {R"(,"dry_multiplier":-1)", "dry_multiplier"},
+      {R"(,"dry_base":-1)", "dry_base"},
+      {R"(,"dry_allowed_length":-1)", "dry_allowed_length"},
+      {R"(,"dry_penalty_last_n":-2)", "dry_penalty_last_n"},
+      {R"(,"dry_sequence_breakers":[""])", "dry_sequence_breakers"},
+      {R"(,"dry_sequence_breakers":[5])", "dry_sequence_breakers"},
+      {R"(,"xtc_probability":1.5)", "xtc_probability"},
+      {R"(,"xtc_threshold":-0.5)", "xtc_threshold"},
+      {R"(,"typical_p":1.5)", "typical_p"},
+      {R"(,"typ_p":0.5,"typical_p":0.6)", "typical_p"},
+      {R"(,"top_n_sigma":"x")", "top_n_sigma"},
+      {R"(,"dynatemp_range":2.5)", "dynatemp_range"},
+      {R"(,"dynatemp_exponent":-1)", "dynatemp_exponent"},
   };
   for (const auto& [more, param] : cases) BOOST_TEST(refused(more) == param, more);
+}
+
+BOOST_AUTO_TEST_CASE(biases_of_texts) {
+  const auto r = chat(R"(,"logit_bias":[["ab",false],["b",2.5],[4,1]])");
+  BOOST_TEST_REQUIRE(r.text_biases.size() == 2U);
+  BOOST_TEST((r.text_biases[0].text == "ab" && !r.text_biases[0].bias));
+  BOOST_TEST((r.text_biases[1].text == "b" && r.text_biases[1].bias == 2.5F));
+  BOOST_TEST(r.sampling.biases.size() == 1U);
+  const auto object = text(R"(,"logit_bias":{"ab":-1,"7":2,"8":false})");
+  BOOST_TEST((object.text_biases.size() == 1U && object.sampling.biases.size() == 1U));
+  BOOST_TEST(object.banned_tokens == ids{8}, boost::test_tools::per_element());
+  std::string many = R"(,"logit_bias":[["a",1])";
+  for (int i = 0; i < 1'024; ++i) many += R"(,["a",1])";
+  BOOST_TEST(refused(many + "]") == "logit_bias");
+}
+
+BOOST_AUTO_TEST_CASE(words_that_must_not_come) {
+  BOOST_TEST(chat(R"(,"bad_words":["hi"," yo"])").bad_words == (std::vector<std::string>{"hi", " yo"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(text(R"(,"bad_words":[])").bad_words.empty());
+  for (const std::string& wrong : {std::string("\"hi\""), std::string("[5]"), std::string("[\"\"]"),
+                                   std::string("[\" \"]"), "[\"" + std::string(257, 'x') + "\"]"}) {
+    BOOST_TEST(refused(",\"bad_words\":" + wrong) == "bad_words", wrong);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(log_probabilities_of_the_prompt_are_asked_for_otherwise) {
+  chat(R"(,"prompt_logprobs":null)");
+  BOOST_TEST(refused(R"(,"prompt_logprobs":1)") == "prompt_logprobs");
+  const auto why = test::refusal(parse(completion_kind::text, R"(,"prompt_logprobs":0)"), "0");
+  BOOST_TEST(why.message.find("'echo'") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_order_of_samplers_that_changes_nothing) {
+  for (const char* more :
+       {R"(,"samplers":["top_k","top_p","min_p","temperature"])", R"(,"samplers":"edskypmxt")",
+        R"(,"samplers":[])",
+        R"(,"samplers":["dry","top_k","typ_p","top_p","min_p","xtc","temperature"],"top_p":0.5)",
+        R"(,"samplers":["top_k","temperature"],"top_k":5,"temperature":0.5)"}) {
+    BOOST_TEST(!chat(more).sampling.temperature_last, more);
+    text(more);
+  }
+  // llama-server's order where it does: so the tokens are chosen.
+  const char* last = R"(,"samplers":["top_p","temperature"],"top_p":0.5,"temperature":0.5)";
+  BOOST_TEST((chat(last).sampling.temperature_last && text(last).sampling.needs_logits()));
+  for (const char* more :
+       {R"(,"samplers":["mirostat"])", R"(,"samplers":["infill"])", R"(,"samplers":5)", R"(,"samplers":[5])",
+        R"(,"samplers":"kk")", R"(,"samplers":["top_k"],"top_p":0.5)",
+        R"(,"samplers":["min_p","temperature","top_p"],"top_p":0.5,"min_p":0.1,"temperature":0.5)",
+        R"(,"samplers":["top_p"],"top_p":0.5,"xtc_probability":0.5)",
+        R"(,"samplers":["xtc","typ_p"],"typical_p":0.5,"xtc_probability":0.5)"}) {
+    BOOST_TEST(refused(more) == "samplers", more);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_an_answer_shows) {
@@ -153,8 +236,6 @@ BOOST_AUTO_TEST_CASE(what_the_template_is_told) {
   BOOST_TEST((variable(R"(,"thinking":{"type":"adaptive"})", "enable_thinking").is_null()));
   chat(R"(,"reasoning_effort":"low","reasoning":{"effort":"low"})");
   BOOST_TEST(refused(R"(,"reasoning_effort":"low","reasoning":{"effort":"high"})") == "reasoning.effort");
-  BOOST_TEST(refused(R"(,"reasoning":{"max_tokens":5})") == "reasoning.max_tokens");
-  BOOST_TEST(refused(R"(,"thinking":{"type":"enabled","budget_tokens":5})") == "thinking.budget_tokens");
   BOOST_TEST(refused(R"(,"documents":["x"])") == "documents");
 }
 
@@ -186,12 +267,29 @@ BOOST_AUTO_TEST_CASE(schemas_by_their_other_names) {
   const std::pair<const char*, const char*> cases[] = {
       {R"(,"guided_json":"no")", "guided_json"},
       {R"(,"guided_json":5)", "guided_json"},
-      {R"(,"guided_json":{},"json_schema":{})", "json_schema"},
+      {R"(,"guided_json":{},"json_schema":{"type":"string"})", "json_schema"},
       {R"(,"guided_json":{},"response_format":{"type":"json_object"})", "guided_json"},
       {R"(,"structured_outputs":{"structural_tag":"x"})", "structured_outputs.structural_tag"},
   };
   for (const auto& [more, param] : cases) BOOST_TEST(refused(more) == param, more);
   chat(R"(,"guided_json":{},"response_format":{"type":"text"})");
+}
+
+BOOST_AUTO_TEST_CASE(the_older_and_the_newer_name_of_one_where_they_agree) {
+  for (const char* more :
+       {R"(,"guided_grammar":"root ::= \"a\"","structured_outputs":{"grammar":"root ::= \"a\""})",
+        R"(,"guided_json":{"type":"string"},"structured_outputs":{"json":{"type":"string"}})",
+        R"(,"guided_json":{"type":"string"},
+            "response_format":{"type":"json_schema","json_schema":{"schema":{"type":"string"}}})",
+        R"(,"structured_outputs":{"json_object":true},"response_format":{"type":"json_object"})"}) {
+    BOOST_TEST((chat(more).constraints.kind != constraint_kind::none));
+    text(more);
+  }
+  BOOST_TEST(refused(R"(,"guided_regex":"a","structured_outputs":{"regex":"b"})") ==
+             "structured_outputs.regex");
+  BOOST_TEST(refused(R"(,"guided_json":{"type":"string"},
+            "response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}})") ==
+             "guided_json");
 }
 
 BOOST_AUTO_TEST_CASE(texts_that_are_described) {

@@ -5,7 +5,7 @@
 
 namespace orcd::net::test {
 
-class letter_tokenizer final : public engine::tokenizer {
+class letter_tokenizer : public engine::tokenizer {
  public:
   std::vector<engine::token_id> encode(std::string_view text, const engine::encode_options&) const override {
     std::vector<engine::token_id> out;

@@ -106,6 +106,50 @@ BOOST_AUTO_TEST_CASE(a_stop_string_does_not_span_a_call) {
   BOOST_TEST(!r.over);
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_ends_where_the_model_invents_a_result) {
+  reader r(options_of(false, call_format::hermes, {"stop"}), letters);
+  r.say(
+      "st<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n<tool_response>20</tool_response>It is.");
+  r.add(r.read.finish());
+  BOOST_TEST(r.content == "st");
+  BOOST_TEST(r.calls == "[f]{}");
+  BOOST_TEST(r.over);
+}
+
+// Of a vocabulary in which it is no token: neither it nor half of it is content, nor has it log
+// probabilities.
+BOOST_AUTO_TEST_CASE(the_text_that_ends_an_answer_is_no_part_of_it) {
+  auto options = options_of(false, call_format::none, {"stop"});
+  options.format.text_end = true;
+  BOOST_TEST(options.separates());
+  reader r(options, letters);
+  r.say("So <|im_ <|im_end|>more");
+  BOOST_TEST((r.over && r.content == "So <|im_" && r.cut == 10U));
+  reader in_one_token(options, letters);
+  in_one_token.add(in_one_token.read.token('a', "So.<|im"));
+  in_one_token.add(in_one_token.read.token('b', "_end|>mo"));
+  BOOST_TEST((in_one_token.over && in_one_token.content == "So." && in_one_token.cut == 12U));
+  reader cut(options, letters);
+  cut.say("So.<|im_en");
+  cut.add(cut.read.finish(engine::output_end::cut));
+  BOOST_TEST(cut.content == "So.");
+  reader whole(options, letters);
+  whole.say("So.<|im_en");
+  whole.add(whole.read.finish());
+  BOOST_TEST(whole.content == "So.<|im_en");
+  reader stopped(options, letters);
+  stopped.say("Now stop.<|im_end|>");
+  BOOST_TEST((stopped.over && stopped.content == "Now "));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_cut_off_is_no_content) {
+  reader r(options_of(false, call_format::hermes), letters);
+  r.say("So.<tool_call>{\"name\":\"f\"");
+  r.add(r.read.finish(engine::output_end::cut));
+  BOOST_TEST(r.content == "So.");
+  BOOST_TEST(r.calls.empty());
+}
+
 BOOST_AUTO_TEST_CASE(reasoning_is_counted_with_its_marks) {
   const marks_tokenizer marks;
   reader r(options_of(true, call_format::none), marks);

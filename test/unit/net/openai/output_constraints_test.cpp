@@ -96,7 +96,36 @@ BOOST_AUTO_TEST_CASE(choices_that_are_none) {
   BOOST_TEST(refused(tools, "{}") == "tool_choice.type");
   BOOST_TEST(refused(tools, R"({"type":"function"})") == "tool_choice.function");
   BOOST_TEST(refused(tools, R"({"type":"function","function":{"name":"x"}})") == "tool_choice");
-  BOOST_TEST(refused(tools, R"({"type":"allowed_tools","allowed_tools":{}})") == "tool_choice.allowed_tools");
+}
+
+BOOST_AUTO_TEST_CASE(the_tools_that_are_allowed_are_the_only_ones) {
+  const std::string tools = "[" + weather + R"(,{"type":"function","function":{"name":"time"}}])";
+  const auto allowed = [](const std::string& mode, const std::string& names) {
+    return R"({"type":"allowed_tools","allowed_tools":{"mode":")" + mode + R"(","tools":[)" + names + "]}}";
+  };
+  const std::string time = R"({"type":"function","function":{"name":"time"}})";
+  const auto free = check(tools, allowed("auto", time));
+  BOOST_TEST((free->kind == constraint_kind::none && free->tools.size() == 1U));
+  BOOST_TEST((check(tools, allowed("required", time))->kind == constraint_kind::calls));
+  BOOST_TEST(check(tools, allowed("auto", ""))->tools.empty());
+  BOOST_TEST(refused(tools, allowed("required", "")) == "tool_choice");
+  const std::string place = "tool_choice.allowed_tools";
+  BOOST_TEST(refused(tools, R"({"type":"allowed_tools"})") == place);
+  BOOST_TEST(refused(tools, R"({"type":"allowed_tools","allowed_tools":{}})") == place + ".mode");
+  BOOST_TEST(refused(tools, R"({"type":"allowed_tools","allowed_tools":{"mode":"auto"}})") ==
+             place + ".tools");
+  BOOST_TEST(refused(tools, allowed("none", time)) == place + ".mode");
+  BOOST_TEST(refused(tools, allowed("auto", R"({"type":"function","function":{"name":"x"}})")) ==
+             place + ".tools[0]");
+  BOOST_TEST(refused(tools, allowed("auto", "5")) == place + ".tools[0]");
+}
+
+BOOST_AUTO_TEST_CASE(names_may_be_as_long_as_those_of_mcp_servers) {
+  const auto named = [](std::size_t bytes) {
+    return R"([{"type":"function","function":{"name":")" + std::string(bytes, 'x') + "\"}}]";
+  };
+  BOOST_TEST(check(named(128)).has_value());
+  BOOST_TEST(refused(named(129)) == "tools[0].function.name");
 }
 
 BOOST_AUTO_TEST_CASE(formats_that_are_none) {
@@ -124,6 +153,13 @@ BOOST_AUTO_TEST_CASE(a_schema_as_llama_server_takes_it) {
   const auto direct = check("[]", "null", R"({"type":"json_object","schema":{"type":"string"}})");
   BOOST_TEST((direct->kind == constraint_kind::json));
   BOOST_TEST((direct->schema == json::value(json::object{{"type", "string"}})));
+  const auto other = check("[]", "null", R"({"type":"json_schema","schema":{"type":"string"}})");
+  BOOST_TEST((other->kind == constraint_kind::json && other->schema == direct->schema));
+  BOOST_TEST(
+      check("[]", "null", R"({"type":"json_schema","schema":{},"json_schema":{"schema":{}}})").has_value());
+  BOOST_TEST(
+      refused("[]", "null", R"({"type":"json_schema","schema":{"a":1},"json_schema":{"schema":{}}})") ==
+      "response_format.schema");
   const auto nameless = check("[]", "null", R"({"type":"json_schema","json_schema":{"schema":{}}})");
   BOOST_TEST((nameless->kind == constraint_kind::json));
 }

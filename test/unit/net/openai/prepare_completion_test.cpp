@@ -4,6 +4,7 @@
 
 #include "engine/chat/argument_types.hpp"
 #include "engine/grammar/grammar.hpp"
+#include "engine/sampling/dry.hpp"
 #include "test/unit/net/openai/letter_tokenizer.hpp"
 
 namespace orcd::net {
@@ -144,7 +145,7 @@ BOOST_AUTO_TEST_CASE(tools_go_to_the_template_as_they_are) {
   BOOST_TEST(!none->reader.separates());
 }
 
-BOOST_AUTO_TEST_CASE(types_of_arguments_are_known_where_the_format_needs_them) {
+BOOST_AUTO_TEST_CASE(types_of_arguments_are_known_where_there_are_tools) {
   const std::string typed = R"({"type":"function","function":{"name":"f","parameters":{"type":"object",
     "properties":{"a":{"type":"string"}}}}})";
   use("{% if tools %}x{% endif %}<tool_call><function=>");
@@ -153,8 +154,37 @@ BOOST_AUTO_TEST_CASE(types_of_arguments_are_known_where_the_format_needs_them) {
   BOOST_TEST_REQUIRE(p->reader.parsing.types != nullptr);
   BOOST_TEST(p->reader.parsing.types->of("f", "a").is_text());
   BOOST_TEST(!p->reader.parsing.types->of("f", "b").is_text());
-  use("{% if tools %}x{% endif %}<tool_call>");
-  BOOST_TEST(chat(",\"tools\":[" + typed + "]")->reader.parsing.types == nullptr);
+  BOOST_TEST(chat()->reader.parsing.types == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(texts_become_the_tokens_that_they_have) {
+  const auto p =
+      chat(R"(,"logit_bias":[["ab",2],["b",1.5],[97,-4],["cd",false]],"bad_words":["hi","  x","\n"])");
+  BOOST_TEST_REQUIRE(p.has_value());
+  const auto& biases = p->jobs[0].sampling.biases;
+  BOOST_TEST_REQUIRE(biases.size() == 2U);
+  BOOST_TEST((biases[0].token == 'a' && biases[0].bias == -2.0F));
+  BOOST_TEST((biases[1].token == 'b' && biases[1].bias == 3.5F));
+  using ids = std::vector<engine::token_id>;
+  BOOST_TEST(p->asked.banned_tokens == (ids{'c', 'd'}), boost::test_tools::per_element());
+  // Each with a space in front and without, whether or not it was written with one.
+  const std::vector<ids> rows{{'\n'}, {' ', '\n'}, {' ', 'h', 'i'}, {' ', 'x'}, {'h', 'i'}, {'x'}};
+  BOOST_TEST((p->asked.banned_rows == rows));
+  std::string many = R"(,"logit_bias":[["a",1])";
+  for (int i = 0; i < 5; ++i) many += ",[\"" + std::string(250, 'a') + "\",false]";
+  BOOST_TEST(chat(many + "]").error().param == "logit_bias");
+}
+
+BOOST_AUTO_TEST_CASE(breakers_become_tokens_where_they_count) {
+  const auto own = chat(R"(,"dry_multiplier":1,"dry_sequence_breakers":["ab"])");
+  BOOST_TEST_REQUIRE(own.has_value());
+  BOOST_TEST_REQUIRE(own->jobs[0].sampling.breakers != nullptr);
+  const std::vector<std::pair<engine::token_id, std::vector<engine::token_id>>> rows{{'a', {'b'}}};
+  BOOST_TEST((own->jobs[0].sampling.breakers->rows == rows));
+  const auto usual = chat(R"(,"dry_multiplier":1)");
+  BOOST_TEST(usual->jobs[0].sampling.breakers->rows.size() == 4U);
+  BOOST_TEST(chat(R"(,"dry_multiplier":0,"dry_sequence_breakers":["ab"])")->jobs[0].sampling.breakers ==
+             nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_to_be_enforced_needs_a_token_table) {
@@ -165,6 +195,9 @@ BOOST_AUTO_TEST_CASE(what_is_to_be_enforced_needs_a_token_table) {
   tokens = engine::grammar::make_token_table(tokenizer, tokenizer.vocab_size());
   BOOST_TEST_REQUIRE(chat(forced)->grammar.has_value());
   BOOST_TEST((chat(forced)->grammar->constraints.kind == constraint_kind::calls));
+  // Calls that a grammar does not know of would not be what it promises.
+  BOOST_TEST(!chat(forced)->reader.parsing.lenient);
+  BOOST_TEST(chat(",\"tools\":[" + tool + "]")->reader.parsing.lenient);
   BOOST_TEST((chat(forced)->grammar->frame.format.calls == engine::call_format::hermes));
   BOOST_TEST(chat(R"(,"response_format":{"type":"json_object"})")->grammar.has_value());
   BOOST_TEST(!chat()->grammar.has_value());

@@ -75,6 +75,31 @@ BOOST_AUTO_TEST_CASE(an_encoder_gets_two_segments_that_end_alike) {
   BOOST_TEST(pair.tokens == expected, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_document_is_cut_to_the_room_that_there_is) {
+  const auto format = format_of("qwen3", [](orcd::test::gguf_writer& writer) {
+    writer.remove("tokenizer.chat_template.rerank");
+    writer.add("tokenizer.chat_template.rerank", "<{query}|{document}>");
+  });
+  const auto cut = [&](const engine::pair_room& room) {
+    return text_of(format.value().encode("qq", "abcdef", letters, room));
+  };
+  BOOST_TEST(cut({}) == "<qq|abcdef>");
+  BOOST_TEST(cut({.document = 3}) == "<qq|abc>");
+  BOOST_TEST(cut({.document = 3, .keeps_last = true}) == "<qq|def>");
+  BOOST_TEST(cut({.pair = 9}) == "<qq|abcd>");
+  BOOST_TEST(cut({.document = 3, .pair = 7}) == "<qq|ab>");
+  BOOST_TEST(cut({.pair = 3}) == "<qq|a>");  // a document keeps one token
+  const auto two = format_of("bert").value();
+  const auto segments = [&](const engine::pair_room& room) {
+    return two.encode("qq", "abcdef", letters, room);
+  };
+  BOOST_TEST(text_of(segments({})) == "qqabcdef");
+  BOOST_TEST(text_of(segments({.pair = 5})) == "qqabc");
+  BOOST_TEST(text_of(segments({.document = 2, .keeps_last = true})) == "qqef");
+  BOOST_TEST(text_of(segments({.pair = 1})) == "qqa");
+  BOOST_TEST(segments({.pair = 5}).second_segment == 2U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

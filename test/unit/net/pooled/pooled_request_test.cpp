@@ -1,6 +1,7 @@
 // What /v1/embeddings and /v1/rerank accept, and the name of what they refuse.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <tuple>
 
 #include "engine/pair_format.hpp"
 #include "net/jobs/model_task.hpp"
@@ -64,6 +65,8 @@ BOOST_AUTO_TEST_CASE(inputs_come_in_four_forms) {
   BOOST_TEST(read("[\"abc\",\"d\"]") == (sizes{3, 1}));
   BOOST_TEST(read("[1,2]") == sizes{2});
   BOOST_TEST(read("[[1,2],[3],\"x\"]") == (sizes{2, 1, 1}));
+  BOOST_TEST(read(R"([{"prompt_string":"ab"},"x"])") == (sizes{2, 1}));
+  BOOST_TEST(embedding_refusal(R"({"input":{}})").param == "input.prompt_string");
 }
 
 BOOST_AUTO_TEST_CASE(every_wrong_input_is_refused_by_name) {
@@ -74,7 +77,7 @@ BOOST_AUTO_TEST_CASE(every_wrong_input_is_refused_by_name) {
   }() + "]";
   for (const std::string& input :
        {std::string("\"\""), std::string("[]"), std::string("[[]]"), std::string("[\"\"]"),
-        std::string("null"), std::string("7"), std::string("{}"), std::string("[1.5]"), std::string("[-1]"),
+        std::string("null"), std::string("7"), std::string("[1.5]"), std::string("[-1]"),
         std::string("[257]"), std::string("[1,\"x\"]"), std::string("[\"x\",1]"), std::string("[[[1]]]"),
         std::string("[true]"), many, "\"" + std::string(101, 'x') + "\""}) {
     const auto why = embedding_refusal("{\"input\":" + input + "}");
@@ -84,7 +87,7 @@ BOOST_AUTO_TEST_CASE(every_wrong_input_is_refused_by_name) {
   BOOST_TEST(embedding_refusal("{}").param == "input");
   BOOST_TEST((embedding_refusal(R"({"input":"a","model":"other"})").code == errc::not_found));
   BOOST_TEST(embedding_refusal(R"({"input":"a","encoding_format":"int8"})").param == "encoding_format");
-  BOOST_TEST(embedding_refusal(R"({"input":"a","truncate":true})").param == "truncate");
+  BOOST_TEST(embedding_refusal(R"({"input":"a","input_type":"query"})").param == "input_type");
   BOOST_TEST(embedding_refusal(R"({"input":"a","timeout_ms":0})").param == "timeout_ms");
   BOOST_TEST(embedding_refusal(R"({"input":"a","user":5})").param == "user");
 }
@@ -118,12 +121,138 @@ BOOST_AUTO_TEST_CASE(a_rerank_has_a_query_and_documents) {
            {R"({"query":"q","documents":[{"title":"a"}]})", "documents"},
            {R"({"query":"q","documents":[{"text":"a","id":1}]})", "documents"},
            {R"({"query":"q","documents":[5]})", "documents"},
-           {R"({"query":"q","documents":["a"],"top_n":0})", "top_n"},
+           {R"({"query":"q","documents":["a"],"texts":["a"]})", "texts"},
+           {R"({"query":"q","documents":["a"],"max_tokens_per_doc":0})", "max_tokens_per_doc"},
+           {R"({"query":"q","documents":["a"],"top_n":-1})", "top_n"},
            {R"({"query":"q","documents":["a"],"top_n":1.5})", "top_n"},
            {R"({"query":"q","documents":["a"],"raw_scores":1})", "raw_scores"},
            {R"({"query":"q","documents":["a"],"max_chunks_per_doc":1})", "max_chunks_per_doc"}}) {
     BOOST_TEST(rerank_refusal(body).param == param, body);
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_becomes_of_long_inputs_in_the_words_of_each_server) {
+  const auto cut = [&](const std::string& more) {
+    return parse_embedding(R"({"input":"a")" + more + "}", limits()).value().cut;
+  };
+  BOOST_TEST(!cut("").tokens.has_value());
+  BOOST_TEST(!cut(R"(,"truncate":false)").tokens.has_value());
+  BOOST_TEST(!cut(R"(,"truncate":"NONE","truncation_side":"left")").tokens.has_value());
+  BOOST_TEST(*cut(R"(,"truncate_prompt_tokens":8.0)").tokens == 8);
+  BOOST_TEST(*cut(R"(,"truncate_prompt_tokens":-1)").tokens == -1);
+  BOOST_TEST((*cut(R"(,"truncate":"END")").tokens == -1 && !cut(R"(,"truncate":"END")").keeps_last));
+  BOOST_TEST(cut(R"(,"truncate":"START")").keeps_last);
+  BOOST_TEST(cut(R"(,"truncation":true,"truncation_direction":"Left")").keeps_last);
+  BOOST_TEST(*cut(R"(,"truncate":true,"truncate_prompt_tokens":3)").tokens == 3);
+  for (const auto& [more, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"("truncate_prompt_tokens":0)", "truncate_prompt_tokens"},
+           {R"("truncate_prompt_tokens":3,"truncate":false)", "truncate_prompt_tokens"},
+           {R"("truncate":"MIDDLE")", "truncate"},
+           {R"("truncate":true,"truncation":false)", "truncation"},
+           {R"("truncation_side":"up")", "truncation_side"},
+           {R"("truncation_side":"left","truncation_direction":"Right")", "truncation_direction"}}) {
+    BOOST_TEST(embedding_refusal(R"({"input":"a",)" + std::string(more) + "}").param == param, more);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(embeddings_in_the_words_of_each_server) {
+  using form = embedding_form;
+  const auto read = [&](const char* body, form in) {
+    auto made = parse_embedding(body, limits(), in);
+    BOOST_TEST_REQUIRE(made.has_value(), body);
+    return std::move(*made);
+  };
+  BOOST_TEST(read(R"({"content":"abc","embd_normalize":-1})", form::llama).normalised == false);
+  BOOST_TEST(read(R"({"input":["abc"],"embd_normalize":2})", form::llama).normalised);
+  const auto tei =
+      read(R"({"inputs":["a","b"],"normalize":false,"truncate":true,"prompt_name":null})", form::tei);
+  BOOST_TEST((tei.inputs.size() == 2U && !tei.normalised && tei.cut.tokens == -1));
+  BOOST_TEST(!read(R"({"input":"a","add_special_tokens":false})", form::openai).add_special);
+  served.pooling = engine::pooling_kind::mean;
+  BOOST_TEST(read(R"({"input":"a","task":"embed","encoding_format":"base64"})", form::pooling).base64);
+  for (const auto& [body, in, param] : std::initializer_list<std::tuple<const char*, form, const char*>>{
+           {R"({"content":"a","input":"b"})", form::llama, "input"},
+           {R"({"content":"a","embd_normalize":0})", form::llama, "embd_normalize"},
+           {R"({"content":"a","dimensions":8})", form::llama, "dimensions"},
+           {"{}", form::llama, "content"},
+           {R"({"input":"a"})", form::tei, "input"},
+           {"{}", form::tei, "inputs"},
+           {R"({"inputs":"a","prompt_name":"query"})", form::tei, "prompt_name"},
+           {R"({"input":"a","task":"token_embed"})", form::pooling, "task"},
+           {R"({"input":"a","task":"embed"})", form::openai, "task"},
+           {R"({"input":"a","embd_normalize":2})", form::openai, "embd_normalize"}}) {
+    const auto refused = parse_embedding(body, limits(), in);
+    BOOST_TEST_REQUIRE(refused.has_error(), body);
+    BOOST_TEST(refused.error().param == param, body);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_chat_may_be_what_is_embedded) {
+  const auto asked = parse_embedding(R"({"messages":[{"role":"user","content":"abc"}]})", limits()).value();
+  BOOST_TEST_REQUIRE(asked.chat.has_value());
+  BOOST_TEST(asked.chat->messages.size() == 1U);
+  BOOST_TEST(embedding_refusal(R"({"input":"a","messages":[{"role":"user","content":"b"}]})").param ==
+             "messages");
+  BOOST_TEST(embedding_refusal(R"({"messages":[]})").param == "messages");
+  BOOST_TEST(embedding_refusal(R"({"chat_template_kwargs":{}})").param == "input");
+  BOOST_TEST(embedding_refusal(R"({"input":"a","temperature":1})").param == "temperature");
+  const auto format =
+      engine::chat_format::make("{% for m in messages %}{{ m.content }}{% endfor %}", {}).value();
+  pooled_context context{limits(), letters, nullptr, engine::pooling_kind::mean, &format};
+  http_request request;
+  request.body = R"({"messages":[{"role":"user","content":"abc"},{"role":"user","content":"d"}]})";
+  const auto prepared = prepare_embedding(request, context, {});
+  BOOST_TEST_REQUIRE(prepared.has_value());
+  BOOST_TEST(prepared->work.job.inputs.at(0).tokens == letters.encode("abcd", {}),
+             boost::test_tools::per_element());
+  context.chat = nullptr;
+  BOOST_TEST(prepare_embedding(request, context, {}).error().param == "messages");
+}
+
+BOOST_AUTO_TEST_CASE(a_rerank_in_the_words_of_tei_and_a_score) {
+  const auto tei =
+      parse_rerank(R"({"query":"q","texts":["a"],"return_text":true,"truncate":true})", limits()).value();
+  BOOST_TEST((tei.form == ranking_form::tei && tei.return_documents && tei.cut.tokens == -1));
+  BOOST_TEST(parse_rerank(R"({"query":"q","documents":["a","b"],"top_n":0})", limits()).value().top_n == 2U);
+  const auto one = parse_score(R"({"text_1":"q","text_2":["a","b"]})", limits()).value();
+  BOOST_TEST((one.query_of(0) == "q" && one.query_of(1) == "q" && one.top_n == 2U));
+  const auto each = parse_score(R"({"queries":["p","q"],"documents":["a","b"]})", limits()).value();
+  BOOST_TEST((each.query_of(0) == "p" && each.query_of(1) == "q"));
+  BOOST_TEST(parse_score(R"({"text_1":["q"],"text_2":"a"})", limits()).value().documents.size() == 1U);
+  for (const auto& [body, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"text_2":"a"})", "text_1"},
+           {R"({"text_1":"a"})", "text_2"},
+           {R"({"text_1":["a","b"],"text_2":["c"]})", "text_1"},
+           {R"({"text_1":"a","data_1":"b","text_2":"c"})", "data_1"},
+           {R"({"text_1":5,"text_2":"c"})", "text_1"},
+           {R"({"text_1":"a","text_2":"c","top_n":1})", "top_n"}}) {
+    const auto refused = parse_score(body, limits());
+    BOOST_TEST_REQUIRE(refused.has_error(), body);
+    BOOST_TEST(refused.error().param == param, body);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(long_inputs_are_cut_where_the_request_says_so) {
+  const pooled_context context{limits(), letters, nullptr, engine::pooling_kind::mean};
+  const auto tokens = [&](const std::string& more) {
+    http_request request;
+    request.body = R"({"input":["abcdef",[1,2,3]])" + more + "}";
+    const auto prepared = prepare_embedding(request, context, {});
+    BOOST_TEST_REQUIRE(prepared.has_value(), more);
+    std::vector<std::vector<engine::token_id>> out;
+    for (const auto& input : prepared->work.job.inputs) out.push_back(input.tokens);
+    return out;
+  };
+  using lists = std::vector<std::vector<engine::token_id>>;
+  BOOST_TEST((tokens(R"(,"truncate_prompt_tokens":2)") == lists{{'a', 'b'}, {1, 2}}));
+  BOOST_TEST(
+      (tokens(R"(,"truncate_prompt_tokens":2,"truncation_side":"left")") == lists{{'e', 'f'}, {2, 3}}));
+  BOOST_TEST(tokens(R"(,"truncate_prompt_tokens":-1)").at(0).size() == 6U);
+  http_request request;
+  request.body = R"({"input":")" + std::string(65, 'x') + R"(","truncate":true})";
+  BOOST_TEST(prepare_embedding(request, context, {}).value().work.job.inputs.at(0).tokens.size() == 64U);
+  request.body = R"({"input":")" + std::string(66, 'x') + R"(","truncate_prompt_tokens":65})";
+  BOOST_TEST((prepare_embedding(request, context, {}).error().code == errc::context_length_exceeded));
 }
 
 BOOST_AUTO_TEST_CASE(lengths_and_totals_are_bounded) {
@@ -165,6 +294,22 @@ BOOST_AUTO_TEST_CASE(a_query_repeated_too_often_is_refused_before_it_is_tokenize
   BOOST_TEST((refused.error().code == errc::invalid_request));
 }
 
+// A model that embeds is asked for the embeddings of each text, the query once.
+BOOST_AUTO_TEST_CASE(texts_are_compared_where_no_model_ranks) {
+  const pooled_context context{limits(), letters, nullptr, engine::pooling_kind::mean};
+  http_request request;
+  request.body = std::string(R"({"query":"qq","documents":["abc","d"],"max_tokens_per_doc":2})");
+  const auto ranked = prepare_rerank(request, context, {}).value();
+  const auto& inputs = ranked.work.job.inputs;
+  BOOST_TEST_REQUIRE(inputs.size() == 3U);
+  BOOST_TEST(
+      (inputs[0].tokens.size() == 2U && inputs[1].tokens.size() == 2U && inputs[2].tokens.size() == 1U));
+  request.body = std::string(R"({"text_1":["a","b"],"text_2":["c","d"]})");
+  BOOST_TEST(prepare_rerank(request, context, {}, true).value().work.job.inputs.size() == 4U);
+  request.body = R"({"text_1":")" + std::string(70, 'a') + R"(","text_2":["c","d"]})";
+  BOOST_TEST(prepare_rerank(request, context, {}, true).error().param == "text_1");
+}
+
 BOOST_AUTO_TEST_CASE(a_model_does_what_it_is_served_for_and_says_so) {
   engine::worker_identity identity;
   identity.model_name = "m";
@@ -204,6 +349,23 @@ BOOST_AUTO_TEST_CASE(base64_is_little_endian_f32) {
   BOOST_TEST(tokens.find(R"("embedding":[[1,2],[3,4]])") != std::string::npos, tokens);
 }
 
+BOOST_AUTO_TEST_CASE(embeddings_are_compared_by_their_cosine) {
+  ranking_options options{"m", 0, {"q", {"a", "b", "c"}, 3, false, false, {}}};
+  options.compares = true;
+  const pooled_outcome outcome{{values({3, 4}), values({0, 1}), values({6, 8}), values({0, 0})}, 9};
+  BOOST_TEST(write_ranking(options, outcome) ==
+             R"({"object":"list","model":"m","results":[{"index":1,"relevance_score":1},)"
+             R"({"index":0,"relevance_score":0.8},{"index":2,"relevance_score":0}],)"
+             R"("usage":{"prompt_tokens":9,"total_tokens":9}})");
+  options.asked.form = ranking_form::score;
+  options.asked.queries = {"q", "r"};
+  options.asked.documents = {"a", "b"};
+  const auto scores =
+      write_ranking(options, {{values({1, 0}), values({0, 2}), values({0, 1}), values({0, -1})}, 1});
+  BOOST_TEST(scores.find(R"("score":0},)") != std::string::npos, scores);
+  BOOST_TEST(scores.find(R"("score":-1})") != std::string::npos, scores);
+}
+
 BOOST_AUTO_TEST_CASE(the_best_document_comes_first_and_equals_keep_their_order) {
   ranking_options options{"m", 0, {"q", {"a", "b", "c"}, 2, true, true, {}}};
   const pooled_outcome outcome{{values({1}), values({2.5F}), values({2.5F})}, 9};
@@ -216,6 +378,37 @@ BOOST_AUTO_TEST_CASE(the_best_document_comes_first_and_equals_keep_their_order) 
   options.relevant_class = 1;
   const auto two = write_ranking(options, {{values({3, 3}), values({1, 0})}, 1});
   BOOST_TEST(two.find(R"("results":[{"index":0,"relevance_score":0.5}])") != std::string::npos, two);
+}
+
+BOOST_AUTO_TEST_CASE(answers_in_the_words_of_each_server) {
+  const pooled_outcome outcome{{values({3, 4}), values({0, 1})}, 7};
+  embedding_options options{.model = "m", .form = embedding_form::llama};
+  BOOST_TEST(write_embeddings(options, outcome) ==
+             R"([{"index":0,"embedding":[[0.6,0.8]]},{"index":1,"embedding":[[0,1]]}])");
+  options.normalised = false;
+  options.form = embedding_form::tei;
+  BOOST_TEST(write_embeddings(options, outcome) == "[[3,4],[0,1]]");
+  options.form = embedding_form::pooling;
+  options.origin = {"pool-1", 9};
+  BOOST_TEST(
+      write_embeddings(options, outcome) ==
+      R"({"id":"pool-1","object":"list","created":9,"model":"m","data":[{"index":0,"object":"pooling",)"
+      R"("data":[3,4]},{"index":1,"object":"pooling","data":[0,1]}],)"
+      R"("usage":{"prompt_tokens":7,"total_tokens":7}})");
+  options.form = embedding_form::llama;
+  options.token_width = 1;
+  BOOST_TEST(write_embeddings(options, {{values({3, 4})}, 2}) == R"([{"index":0,"embedding":[[3],[4]]}])");
+  ranking_options ranking{"m", 0, {"q", {"a", "b"}, 2, true, true, {}}};
+  ranking.asked.form = ranking_form::tei;
+  const pooled_outcome scores{{values({1}), values({2.5F})}, 9};
+  BOOST_TEST(write_ranking(ranking, scores) ==
+             R"([{"index":1,"score":2.5,"text":"b"},{"index":0,"score":1,"text":"a"}])");
+  ranking.asked.form = ranking_form::score;
+  ranking.origin = {"score-1", 9};
+  BOOST_TEST(write_ranking(ranking, scores) ==
+             R"({"id":"score-1","object":"list","created":9,"model":"m","data":[{"index":0,"object":"score",)"
+             R"("score":1},{"index":1,"object":"score","score":2.5}],)"
+             R"("usage":{"prompt_tokens":9,"total_tokens":9}})");
 }
 
 BOOST_AUTO_TEST_CASE(scores_are_probabilities) {

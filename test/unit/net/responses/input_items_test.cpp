@@ -108,6 +108,16 @@ BOOST_AUTO_TEST_CASE(refusals_name_the_place) {
   BOOST_TEST(read_input(7, {}, "x").error().param == "instructions");
 }
 
+BOOST_AUTO_TEST_CASE(a_picture_in_an_output_becomes_a_text_that_is_named) {
+  const auto input = json::parse(R"([{"type":"function_call_output","call_id":"c",
+      "output":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"x"}]}])");
+  left_names left;
+  const auto messages = test::accepted(read_input(nullptr, {}, input, &left), "a picture");
+  BOOST_TEST((messages.back().at("content") == "see\n[image]"));
+  BOOST_TEST((left == left_names{"content=image"}));
+  BOOST_TEST(read_input(nullptr, {}, input).error().param == "input[0].output[1].type");
+}
+
 BOOST_AUTO_TEST_CASE(earlier_responses_that_are_too_long_to_be_read_again) {
   const auto going_on_from = [](std::size_t bytes) {
     kept_turn turn;

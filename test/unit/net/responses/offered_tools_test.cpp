@@ -60,6 +60,11 @@ BOOST_AUTO_TEST_CASE(tools_that_no_model_here_can_call_are_left_out) {
   BOOST_TEST(json::serialize(tools.told) == R"([{"type":"function","name":"f"}])");
 }
 
+BOOST_AUTO_TEST_CASE(what_is_left_out_is_known_by_its_type) {
+  const auto tools = tools_of(R"([{"type":"web_search"},{"type":"function","name":"f"}])");
+  BOOST_TEST(tools.left_types == std::vector<std::string>{"web_search"}, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(refusals_name_the_place) {
   BOOST_TEST(refused("{}") == "tools");
   BOOST_TEST(refused("[7]") == "tools[0]");

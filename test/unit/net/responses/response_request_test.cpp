@@ -48,6 +48,13 @@ struct storing : parser {
 
 BOOST_FIXTURE_TEST_SUITE(response_body, parser)
 
+BOOST_AUTO_TEST_CASE(as_clients_of_other_servers_write_it) {
+  BOOST_TEST(accepted(R"(,"max_output_tokens":5.0,"betas":null)").max_tokens.value() == 5U);
+  BOOST_TEST(json::serialize(told(R"(,"temperature":1.0)").at("temperature")) == "1E0");
+  const auto searching = accepted(R"(,"tools":[{"type":"web_search"}])");
+  BOOST_TEST((searching.left_out == left_names{"tool=web_search"}));
+}
+
 BOOST_AUTO_TEST_CASE(only_what_is_required) {
   const auto r = accepted("");
   BOOST_TEST((r.kind == completion_kind::chat));

@@ -16,14 +16,16 @@ using kind = output_delta::kind;
 const test::letter_tokenizer letters;
 
 struct answered {
-  explicit answered(bool stream = true, bool logprobs = false) {
+  explicit answered(bool stream = true, bool logprobs = false, bool timings = false) {
     auto notes = std::make_shared<response_notes>();
     notes->names["f"] = {"f", "", false};
     notes->names["n__g"] = {"g", "n", false};
     notes->names["patch"] = {"patch", "", true};
     notes->seals_reasoning = true;
     notes->logprobs = logprobs;
+    notes->timings = timings;
     response_identity identity;
+    identity.prompt_tokens = 3;
     identity.id = "resp_1";
     identity.created = 5;
     identity.model = "m";
@@ -77,6 +79,26 @@ struct answered {
 };
 
 BOOST_AUTO_TEST_SUITE(response_writers)
+
+BOOST_AUTO_TEST_CASE(timings_are_in_the_response_and_beside_its_text) {
+  for (const bool wanted : {false, true}) {
+    answered a(true, false, wanted);
+    a.writer->started(a.out);
+    a.progress.tokens = 1;
+    a.part(kind::content, "a");
+    a.end();
+    const auto events = a.events();
+    for (const auto& event : events) {
+      if (event.at("type") != json::value("response.output_text.delta")) continue;
+      BOOST_TEST(event.contains("timings") == wanted);
+    }
+    const auto& last = events.back().at("response").as_object();
+    BOOST_TEST(last.contains("timings") == wanted);
+    BOOST_TEST(a.body().contains("timings") == wanted);
+    BOOST_TEST(!events.front().at("response").as_object().contains("timings"));
+    if (wanted) BOOST_TEST(last.at("timings").at("predicted_n") == 4);
+  }
+}
 
 BOOST_AUTO_TEST_CASE(the_events_of_a_text) {
   answered a;
@@ -183,6 +205,19 @@ BOOST_AUTO_TEST_CASE(an_answer_that_is_cut_off_is_incomplete) {
   BOOST_TEST(last.at("output").at(0).at("status") == json::value("completed"));
   BOOST_TEST(last.at("output").at(1).at("status") == json::value("incomplete"));
   BOOST_TEST(last.at("usage").at("output_tokens") == json::value(4));
+}
+
+BOOST_AUTO_TEST_CASE(a_custom_call_that_is_cut_off_gives_what_came_of_its_text) {
+  for (const std::string cut : {R"({"input":"ab)", R"({"input":"ab\)", R"({"input":"ab\u00)"}) {
+    answered a;
+    a.writer->started(a.out);
+    a.part(kind::call, "", "patch");
+    a.part(kind::arguments, cut);
+    a.end(engine::finish_reason::length);
+    const auto item = a.body().at("output").at(0).as_object();
+    BOOST_TEST(item.at("input") == json::value("ab"));
+    BOOST_TEST(item.at("status") == json::value("incomplete"));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_model_that_says_nothing) {

@@ -108,7 +108,8 @@ set(orcd_thread_tests_text real_vocabularies/encoding_is_the_same_from_many_thre
 set(orcd_thread_tests_gpu !draft_bits !growth_bits !prefix_bits !produced_bits !rejected_drafts)
 # Under the other sanitizers a test apart, unit_NAME_rest: what takes minutes there and repeats, for all
 # families or formats, what the others do once, or judges a time.
-set(orcd_rest_chat output_grammars/a_demanded_call_is_always_there)
+set(orcd_rest_chat output_grammars/a_demanded_call_is_always_there
+    call_formats/types_of_large_schemas_take_no_long_time cut_outputs/marks_again_and_again_take_no_long_time)
 set(orcd_rest_text pretokenizer_golden/ids_and_words_of_every_kind
     pretokenizer_golden/the_time_is_linear_in_the_length real_vocabularies/one_huge_word_is_not_quadratic)
 set(orcd_rest_jinja work/the_largest_sources_take_what_is_charged work/what_is_charged_is_what_it_takes)

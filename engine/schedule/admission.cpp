@@ -31,8 +31,15 @@ result<void> admission::enter(const std::string& job_id, const std::string& owne
 
 result<void> admission::enter_again(const std::string& job_id, const std::string& owner) {
   if (const auto unused = check_unused(job_id); !unused) return unused;
-  ++of_owners_[owner];
-  jobs_.emplace(job_id, owner);
+  // Nothing may fail for want of memory once the first of the two has changed.
+  auto& of_owner = of_owners_.try_emplace(owner, 0).first->second;
+  try {
+    jobs_.emplace(job_id, owner);
+  } catch (...) {
+    if (of_owner == 0) of_owners_.erase(owner);
+    throw;
+  }
+  ++of_owner;
   return {};
 }
 
@@ -61,12 +68,11 @@ void admission::leave(const std::string& job_id) {
 }
 
 void admission::hand_on(const std::string& job_id, const std::string& reserved) {
-  ORCD_ENSURE(names_.contains(reserved));
+  auto name = names_.extract(reserved);
   auto place = jobs_.extract(job_id);
-  ORCD_ENSURE(!place.empty());
-  place.key() = reserved;
+  ORCD_ENSURE(!name.empty() && !place.empty());
+  place.key() = std::move(name.value());
   jobs_.insert(std::move(place));
-  names_.erase(reserved);
 }
 
 void admission::end_answer() {

@@ -21,7 +21,12 @@ admission_hold::admission_hold(service& s, std::string request_id,
       id_(scoped_job_id(owner, shown_id_)),
       on_jobs_over_(std::move(on_jobs_over)),
       unfinished_(jobs.size()) {
+  jobs_.reserve(jobs.size());
   for (const auto& job : jobs) jobs_.push_back(scoped_job_id(owner, job.job_id));
+  // What was taken can always be noted: a place that is not would never be given back.
+  inside_.reserve(jobs_.size());
+  over_.reserve(jobs_.size());
+  reserved_.reserve(jobs_.size() + 1);
 }
 
 admission_hold::~admission_hold() {
@@ -50,7 +55,7 @@ result<void> admission_hold::enter_all(bool again) {
   const std::size_t places = std::min<std::size_t>(jobs_.size(), service_.context.identity.slots);
   const auto reserve = [&](const std::string& name) -> result<void> {
     auto reserved = admission.reserve(name);
-    if (reserved) reserved_.push_back(name);
+    if (reserved) reserved_.push_back(&name);
     return reserved;
   };
   // The name of one job is that of its request.
@@ -79,7 +84,7 @@ void admission_hold::submit(engine::job_request job, std::shared_ptr<engine::eve
   if (next_ >= entered_) {
     const std::size_t before = over_.back();
     service_.context.admission.hand_on(jobs_[before], jobs_[next_]);
-    std::erase(reserved_, jobs_[next_]);
+    std::erase(reserved_, &jobs_[next_]);
     over_.pop_back();
     std::replace(inside_.begin(), inside_.end(), before, next_);
   }
@@ -113,7 +118,7 @@ void admission_hold::finish() {
 void admission_hold::leave() {
   hide();
   auto& admission = service_.context.admission;
-  for (const auto& name : reserved_) admission.unreserve(name);
+  for (const std::string* name : reserved_) admission.unreserve(*name);
   reserved_.clear();
   over_.clear();
   while (!inside_.empty()) {

@@ -65,11 +65,11 @@ class admission_hold {
   std::function<void()> on_jobs_over_;
   std::vector<std::string> jobs_;  ///< scoped
   std::size_t unfinished_;
-  std::size_t entered_ = 0;            ///< the first jobs, which have a place from the beginning
-  std::size_t next_ = 0;               ///< to be submitted or skipped
-  std::vector<std::size_t> inside_;    ///< jobs that have a place
-  std::vector<std::size_t> over_;      ///< of them, those that have ended
-  std::vector<std::string> reserved_;  ///< names
+  std::size_t entered_ = 0;                   ///< the first jobs, which have a place from the beginning
+  std::size_t next_ = 0;                      ///< to be submitted or skipped
+  std::vector<std::size_t> inside_;           ///< jobs that have a place
+  std::vector<std::size_t> over_;             ///< of them, those that have ended
+  std::vector<const std::string*> reserved_;  ///< names: of id_ and jobs_
   bool shown_ = false, answering_ = false;
 };
 

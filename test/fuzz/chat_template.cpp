@@ -3,8 +3,6 @@
 // that was paid for takes.
 #include "engine/jinja/chat_template.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstddef>
@@ -13,10 +11,12 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/chat/output_format.hpp"
+#include "test/support/thread_time.hpp"
 
 namespace {
 
 using namespace orcd;
+using test::cpu_ms;
 
 constexpr std::uint64_t most_work = 2'000'000;
 // A unit is about a nanosecond. This build is up to ten times slower, its allocator more; twice is what other
@@ -44,12 +44,6 @@ boost::json::object variables_of(std::string_view text) {
   boost::system::error_code failed;
   const boost::json::value parsed = boost::json::parse({text.data(), text.size()}, failed);
   return failed || !parsed.is_object() ? usual : parsed.get_object();
-}
-
-double cpu_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
 /// What `work` gives. It must end in time at one of three attempts: what others do to this core passes.

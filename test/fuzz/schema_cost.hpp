@@ -8,6 +8,7 @@
 #include "engine/grammar/compile_budget.hpp"
 #include "engine/grammar/grammar.hpp"
 #include "test/support/counted_memory.hpp"
+#include "test/support/thread_time.hpp"
 
 namespace orcd::test {
 

@@ -3,17 +3,10 @@
 #pragma once
 
 #include <malloc.h>
-#include <time.h>
 
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ORCD_HEAP_HOOKS
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ORCD_HEAP_HOOKS
-#endif
-#endif
+#include "test/support/failing_memory.hpp"
 #ifdef ORCD_HEAP_HOOKS
 // Of the sanitizers' runtime; g++ comes without the header that declares it.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
@@ -46,13 +39,6 @@ class heap_watch {
   std::ptrdiff_t before_;
 };
 
-/// Of the thread, so that it counts no wait and no other process.
-[[nodiscard]] inline double cpu_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
 inline void count_heap(std::ptrdiff_t bytes) noexcept {
   heap_bytes += bytes;
   heap_peak = std::max(heap_peak, heap_bytes);
@@ -69,6 +55,11 @@ inline const int heap_hooks = __sanitizer_install_malloc_and_free_hooks(
     });
 #else
 inline void* counted_block(void* block) {
+  if (allocations_left >= 0 && --allocations_left < 0) {
+    allocations_left = 0;
+    std::free(block);
+    throw std::bad_alloc();
+  }
   if (block == nullptr) throw std::bad_alloc();
   count_heap(static_cast<std::ptrdiff_t>(malloc_usable_size(block) + block_head));
   return block;

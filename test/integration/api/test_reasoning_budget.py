@@ -63,7 +63,12 @@ def test_messages_and_responses(worker):
     said = worker.call('POST', '/v1/messages', {
         'model': 'tiny', 'max_tokens': 60, 'messages': CHAT['messages'],
         'thinking': {'type': 'enabled', 'budget_tokens': BUDGET}}).json()
-    assert [block['type'] for block in said['content']][:2] == ['thinking', 'text'], said
+    kinds = [block['type'] for block in said['content']]
+    if said['stop_reason'] == 'end_turn' and kinds == ['thinking']:
+        # The model's noise ended the answer right behind the reasoning, which nothing but the budget ends.
+        assert said['usage']['output_tokens'] < 60, said
+    else:
+        assert kinds[:2] == ['thinking', 'text'], said
 
 
 def test_the_operators_limit_holds_where_a_request_says_nothing(tiny_model, tmp_path):

@@ -23,7 +23,13 @@ STORY = {'prompt': 'Once', 'max_tokens': 1000, 'seed': 5, 'ignore_eos': True}
 def journal_of(holder: Holder) -> Iterator[int]:
     """The holder's own, open for writing."""
     folder = f'/proc/{holder.pid}/fd'
-    number, = [n for n in os.listdir(folder) if 'worker-orcd-journal' in os.readlink(f'{folder}/{n}')]
+
+    def name(number: str) -> str:
+        try:
+            return os.readlink(f'{folder}/{number}')
+        except FileNotFoundError:  # closed since it was listed
+            return ''
+    number, = [n for n in os.listdir(folder) if 'worker-orcd-journal' in name(n)]
     journal = os.open(f'{folder}/{number}', os.O_RDWR)
     try:
         yield journal

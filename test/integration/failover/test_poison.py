@@ -5,7 +5,6 @@ from typing import List
 from engines import ask
 from holders import settle
 from http_client import Stream
-from pauses import pause
 from worker_process import PATIENCE, STRETCH, wait_until
 
 SLOTS = ('--slots', '4', '--holder', 'require')
@@ -77,8 +76,11 @@ def test_poison_is_ended_and_the_innocent_are_not(held, slow_model):
     def bite(index: int) -> None:
         if index >= 10 * (len(deaths) + 1) and len(deaths) < 3:
             # What a GPU's engine had sent before it died can be more than ten tokens.
-            trio.serving().wait_event('execute_start', job_id='poison')
-            pause(0.05 * STRETCH, 'the engine that it is to end runs it by then')
+            engine = trio.serving()
+            engine.wait_event('execute_start', job_id='poison')
+            # On the third one the poison runs by itself, before or after the innocent with 50 tokens each.
+            steps = (8, 8, 80)[len(deaths)]
+            wait_until(lambda: engine.metric('worker_steps_total') >= steps, PATIENCE, 'it runs there')
             deaths.append(index)
             trio.kill()
 

@@ -35,7 +35,7 @@ TOLD = {
                            'The connections of {pair} would end with its engine: its holder is away'),
     'FailoverConflicts': ('warning',
                           '{instance} closed connections of which journal and kernel say different things'),
-    'FailoverOften': ('warning', 'Engines of {pair} took over 4 times in an hour'),
+    'FailoverOften': ('warning', 'Engines of {pair} took over more than three times in an hour'),
 }
 LABELS = {'WorkerUnhealthy': {'status': 'unhealthy'}, 'WorkerDegraded': {'status': 'degraded'}}
 

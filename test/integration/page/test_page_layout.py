@@ -187,15 +187,21 @@ SHOWN_MAX = 1000
 PAINTED_MAX = 100
 
 
-def test_two_thousand_messages_are_shown_within_a_second(tab):
-    answer = 'An answer with **some** words.\n\n```\ncode = 1\n```\n\n- one\n- two'
-    key = fill_with(tab, [['user', 'A question with *some* words?'], ['assistant', answer]] * 1000)
+def processor_time(tab):
+    """Of the page's main thread, in milliseconds, whenever it is asked."""
     session = tab.page.context.new_cdp_session(tab.page)
     session.send('Performance.enable', {'timeDomain': 'threadTicks'})
 
     def used() -> float:
         metrics = session.send('Performance.getMetrics')['metrics']
         return 1000 * next(m['value'] for m in metrics if m['name'] == 'TaskDuration')
+    return used
+
+
+def test_two_thousand_messages_are_shown_within_a_second(tab):
+    answer = 'An answer with **some** words.\n\n```\ncode = 1\n```\n\n- one\n- two'
+    key = fill_with(tab, [['user', 'A question with *some* words?'], ['assistant', answer]] * 1000)
+    used = processor_time(tab)
     spent = used()
     by_clock = tab.page.evaluate("""async id => {
       const begin = performance.now();
@@ -243,13 +249,17 @@ def test_the_first_paint_is_soon_and_needs_no_network(tab):
     tab.reload()
     painted = """performance.getEntriesByName('first-contentful-paint')[0]?.startTime"""
     tab.wait(lambda: tab.page.evaluate(painted), 'it is painted')
+    used = processor_time(tab)
     tries = []
     for _ in range(5):
+        spent = used()
         tab.reload()
         tab.wait(lambda: tab.page.evaluate(painted), 'it is painted')
-        tries.append(tab.page.evaluate(painted) - tab.page.evaluate("""
-            performance.getEntriesByType('navigation')[0].responseStart"""))
-        if tries[-1] <= PAINTED_MAX:
+        spent = used() - spent
+        by_clock = tab.page.evaluate(painted) - tab.page.evaluate("""
+            performance.getEntriesByType('navigation')[0].responseStart""")
+        tries.append((by_clock, spent))
+        if min(by_clock, spent) <= PAINTED_MAX:
             break
     else:
         raise AssertionError(tries)

@@ -9,6 +9,7 @@
 #include "engine/grammar/program.hpp"
 #include "piece_tokenizer.hpp"
 #include "test/support/counted_memory.hpp"
+#include "test/support/thread_time.hpp"
 #include "worst_to_follow.hpp"
 
 namespace {

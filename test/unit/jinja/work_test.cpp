@@ -1,7 +1,5 @@
 // What a rendering costs is counted, and the count is true: whatever a template does until it is refused
 // takes about as long. Prints what each kind takes (--log_level=message).
-#include <time.h>
-
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <string>
@@ -10,6 +8,7 @@
 #include "engine/chat_format.hpp"
 #include "engine/jinja/template_interpreter.hpp"
 #include "engine/jinja/template_parser.hpp"
+#include "test/support/thread_time.hpp"
 #include "test/unit/jinja/render_case.hpp"
 #include "test/unit/jinja/work_hogs.hpp"
 
@@ -19,12 +18,6 @@ namespace json = boost::json;
 namespace jinja = orcd::engine::jinja;
 
 namespace {
-
-double cpu_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
 
 // On the machine that the units were measured on it is 1 to 1.5; sanitizers, other machines and what shares a
 // core with the test make it more. What is not charged for takes thousands.

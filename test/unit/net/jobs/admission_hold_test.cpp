@@ -7,7 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/ensure.hpp"
 #include "engine/narration.hpp"
+#include "test/support/failing_memory.hpp"
 #include "test/unit/net/openai/letter_tokenizer.hpp"
 
 namespace orcd::net {
@@ -251,6 +253,33 @@ BOOST_AUTO_TEST_CASE(without_an_exception_only_the_stream_is_hidden) {
   BOOST_TEST(s.streams.empty());
   BOOST_TEST(in_admission() == 1U);
   BOOST_TEST(jobs.cancelled.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_fails_for_want_of_memory_keeps_no_place_and_no_name) {
+  if (!test::allocations_can_fail) {
+    BOOST_TEST_MESSAGE("skipped: this allocator cannot be told to fail");
+    return;
+  }
+  const auto asked = jobs_of({"the-first-of-some-jobs-with-long-names", "the-second-of-them", "3", "4", "5"});
+  std::optional<admission_hold> hold;
+  const auto failures = test::fail_from_each_allocation_on(
+      [&] {
+        hold.emplace(s, "a-request-whose-name-is-not-short", asked, alice, [] {});
+        ORCD_ENSURE(hold->enter());
+      },
+      [&] {
+        // As the end of the answer's coroutine would.
+        if (hold) hold->finish();
+        hold.reset();
+        BOOST_TEST(in_admission() == 0U);
+        const auto again = enter("a-request-whose-name-is-not-short", asked, alice);
+        BOOST_TEST_REQUIRE(again != nullptr);
+        again->finish();
+      });
+  BOOST_TEST(failures > 10U);
+  BOOST_TEST(in_admission() == 3U);
+  hold->finish();
+  BOOST_TEST(in_admission() == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

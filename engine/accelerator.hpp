@@ -184,6 +184,8 @@ struct sampled_token {
 /// Set to make a running step return early; its sequences may then only be released.
 using interrupt_flag = std::atomic<bool>;
 
+/// What keeps one sequence or one tenant from another, or ends something, has no default: a backend that had
+/// forgotten it would do nothing in silence.
 class accelerator {
  public:
   virtual ~accelerator() = default;
@@ -200,9 +202,9 @@ class accelerator {
 
   /// Lets go of weights that others have, too (exported or imported). No step until they are mapped again,
   /// and exported_weights() has no descriptor any more. What is not shared stays. Throws accelerator_failure.
-  virtual void unmap_weights() {}
+  virtual void unmap_weights() = 0;
   /// The same weights again, of which every byte is checked. Errors: stale_weights where they are others.
-  [[nodiscard]] virtual result<void> map_weights(const shared_weights&) { return {}; }
+  [[nodiscard]] virtual result<void> map_weights(const shared_weights& from) = 0;
   /// The KV cache for other processes, after a load() with cache.share; else null. Valid like this object.
   [[nodiscard]] virtual const shared_cache* exported_cache() const noexcept { return nullptr; }
 
@@ -221,7 +223,7 @@ class accelerator {
   }
   [[nodiscard]] virtual bool continue_adapter() { return true; }
   /// Forgets the adapter at `index`, if there is one; as for put_adapter(), no sequence has it.
-  virtual void drop_adapter(std::uint32_t) noexcept {}
+  virtual void drop_adapter(std::uint32_t index) noexcept = 0;
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It
@@ -249,20 +251,20 @@ class accelerator {
   /// being the slot, and release() clears them: that needs a pool of slots * context with no page in use
   /// otherwise. Throws accelerator_failure: then the slot may only be released, and no launched step will be
   /// collected.
-  virtual void begin(const sequence_start&) {}
+  virtual void begin(const sequence_start& start) = 0;
 
   /// Gives a sequence that has begun further pages, which follow the `have` that it has: distinct from those,
   /// clear, and no more than its context takes. The span is read before it returns. Takes effect after every
   /// step launched so far, none of which reaches them. Allocates nothing. Throws as begin() does.
-  virtual void extend(slot_id, std::uint32_t /*have*/, std::span<const kv_page>) {}
+  virtual void extend(slot_id slot, std::uint32_t have, std::span<const kv_page> pages) = 0;
 
   /// Zeroes pages, so that the next sequence that gets them finds nothing of what they held. Takes effect
   /// after every step and copy launched so far, and before every later one. Never fails: an error shows in
   /// the next step.
-  virtual void clear(std::span<const kv_page>) noexcept {}
+  virtual void clear(std::span<const kv_page> pages) noexcept = 0;
 
   /// Waits until the device has done all that it was given. Never fails: an error shows in the next step.
-  virtual void wait_idle() noexcept {}
+  virtual void wait_idle() noexcept = 0;
 
   /// Begins a step for all given sequences (distinct slots, at most config.slots); what the arguments
   /// refer to is read before it returns. Same tokens at the same positions give the same bits, whatever
@@ -297,7 +299,7 @@ class accelerator {
 
   /// Checks that all model memory is still in VRAM: one sentence for each allocation that is not, so that an
   /// empty list is good. Takes microseconds; never allocates device memory (M0-W-1012).
-  [[nodiscard]] virtual std::vector<std::string> audit() { return {}; }
+  [[nodiscard]] virtual std::vector<std::string> audit() = 0;
   /// After accelerator_failure: the device itself is gone or broken, so that a new process would fail
   /// on it as well.
   [[nodiscard]] virtual bool device_lost() const noexcept { return false; }

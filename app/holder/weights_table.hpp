@@ -3,7 +3,7 @@
 //
 // One writes or many read. What a writer puts is there for the others once it has committed, and is gone if
 // it leaves before that. Writing begins with nothing: what was committed is dropped, since a writer may
-// change what it can reach. Who waits to write goes before those who would read.
+// change what it can reach. A client that waits to write goes before those that would read.
 // Source: the weights of the failover plan.
 #pragma once
 

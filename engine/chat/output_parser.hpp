@@ -1,14 +1,14 @@
 // Separates a model's output into content, reasoning and tool calls while it comes.
 //
 // - The result does not depend on how the text was cut into pieces: only the sizes of the deltas do.
-// - The fragments of a call's arguments are together one JSON object, as the model wrote it. Where the output
-// was
-//   cut or the model spoilt it they are no JSON: a call that was not ended never looks like one that was.
+// - The fragments of a call's arguments are together one JSON object, as the model wrote it. Where the
+//   output was cut or the model spoilt it they are no JSON: a call that was not ended never looks like one
+//   that was.
 // - Text that turns out not to be a call is content, marks included. Dropped are only white space next to
 //   marks and, where the output was cut, what began a call or a mark and is none yet. Nothing is ever an
 //   error.
 // - The time is linear in the text. Text is UTF-8 from a token_stream. One per output; not thread-safe; no
-// I/O.
+//   I/O.
 #pragma once
 
 #include <cstdint>

@@ -32,8 +32,8 @@ struct model_image {
 };
 
 /// Takes off the header of 256 bytes that begins with TRLM, where there is one (docs/pipe.md). `name` is the
-/// file's name in messages. An adapter (TRLA) is refused; what has another
-/// header is returned as it is.
+/// file's name in messages. An adapter (TRLA) is refused; what has another header is returned
+/// as it is.
 [[nodiscard]] result<model_image> unwrap_model(std::span<const std::byte> image, std::string_view name);
 
 /// Whether a header's architecture is that of the GGUF behind it, general.architecture.

@@ -12,36 +12,36 @@
 //   allows any value.
 // - White space: after '{', '[', ',' and ':' and before '}' and ']' nothing, one blank, or a line end with
 //   at most 64 blanks or 16 tabs. None around the whole.
-// - uniqueItems is served where items have finitely many values: up to 8 in any order, more in that of the
-// schema.
-//   contains with its bounds: an item counts where it must and is valid; with maxContains each item is
-//   counted, so that `contains` must be one that can be negated.
-// - multipleOf: of integers whole numbers up to 1,000, to which fractions are reduced; else up to 1,000 units
-// of its
-//   last decimal place, of which the numbers have no more, and 15 digits in all.
-// - nullable beside type; lists in `items` with additionalItems as prefixItems and items; dependencies;
-// exclusive
-//   bounds that are true or false.
-// - patternProperties, up to 8, also beside properties and additionalProperties, which counts as false if it
-// is
-//   absent; a name that is not declared matches one pattern only. propertyNames without properties.
-//   minProperties counts further members, whose names may repeat, as one.
+// - uniqueItems is served where items have finitely many values: up to 8 in any order, more
+//   in that of the schema. contains with its bounds: an item counts where it must and is
+//   valid; with maxContains each item is counted, so that `contains` must be one that can be
+//   negated.
+// - multipleOf: of integers whole numbers up to 1,000, to which fractions are reduced; else up to
+//   1,000 units of its last decimal place, of which the numbers have no more, and 15 digits in
+//   all.
+// - nullable beside type; lists in `items` with additionalItems as
+//   prefixItems and items; dependencies; exclusive bounds that are true or
+//   false.
+// - patternProperties, up to 8, also beside properties and additionalProperties, which counts
+//   as false if it is absent; a name that is not declared matches one pattern only.
+//   propertyNames without properties. minProperties counts further members, whose names may
+//   repeat, as one.
 // - Numbers have at most 16 digits before and after the point, integers 18. Bounds are exact: decimals of at
 //   most 15 digits or integers of 18; beside an exclusive one numbers have 15 digits in all, so that none
 //   rounds to it. Strings are well-formed UTF-8, \u surrogates come in pairs.
 // - enum and const are spelled in one way each, and may stand beside what their values can be tried on.
 //   Nesting deeper than depth_max calls is not begun.
 // - not, if/then/else, dependentRequired, dependentSchemas and oneOf become alternatives: what is not valid
-// under
-//   a schema is taken apart by its keywords (schema/negation.hpp says which). Each of them multiplies what is
-//   to be compiled, within the budget. not alone: of types, values, bounds, lengths, patterns, multiples,
-//   required, properties and contains; not of patternProperties, propertyNames, uniqueItems and oneOf.
+//   under a schema is taken apart by its keywords (schema/negation.hpp says which). Each of them multiplies
+//   what is to be compiled, within the budget. not alone: of types, values, bounds, lengths, patterns,
+//   multiples, required, properties and contains; not of patternProperties, propertyNames, uniqueItems and
+//   oneOf.
 // - anyOf always; alternatives under which nothing is valid are left out.
 // - allOf, and keywords beside $ref, anyOf and oneOf, are merged where one form exists. $ref leads into the
 //   document: by a pointer, an $anchor or the $id of a part (schema/document.hpp).
 // - unevaluatedProperties and unevaluatedItems: beside $ref, allOf, anyOf, and oneOf whose alternatives
-// exclude each
-//   other; what an alternative does not evaluate is taken for unevaluated, whatever others would say.
+//   exclude each other; what an alternative does not evaluate is taken for unevaluated, whatever others would
+//   say.
 // - pattern: the subset in regex.hpp, also beside lengths and further patterns; format: formats.hpp.
 // - Other formats, and keywords that JSON Schema does not know, are annotations and are listed by
 //   ignored_annotations().

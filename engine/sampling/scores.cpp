@@ -22,8 +22,7 @@ float highest(std::span<const float> values) noexcept {
   return best;
 }
 
-// One pass by blocks, then a
-// search in the first block that holds the highest value.
+// One pass by blocks, then a search in the first block that holds the highest value.
 token_id argmax(std::span<const float> values) noexcept {
   constexpr std::size_t block = 2048;
   float best = never;

@@ -21,9 +21,9 @@ class draft_source {
   virtual ~draft_source() = default;
 
   /// Guesses up to `most` tokens that follow `tokens`, a sequence's prompt and output so far, of which
-  /// everything that was there at the last call is still there. Writes them to `guess`, nothing if there is
-  /// no guess. Returns the kind, below draft_kinds. Takes
-  /// microseconds, however long the sequence is. Throws std::bad_alloc.
+  /// everything that was there at the last call is still there. Writes them to `guess`, nothing if
+  /// there is no guess. Returns the kind, below draft_kinds. Takes microseconds, however long the
+  /// sequence is. Throws std::bad_alloc.
   virtual std::uint32_t guess(std::span<const token_id> tokens, std::uint32_t most,
                               std::vector<token_id>& guess) = 0;
 };

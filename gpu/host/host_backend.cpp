@@ -144,6 +144,7 @@ class host_backend final : public engine::accelerator {
   void clear(std::span<const engine::kv_page> pages) noexcept override {
     for (const engine::kv_page page : pages) forward_->clear(page);
   }
+  void wait_idle() noexcept override {}  // nothing goes on between two calls
   void release(engine::slot_id slot) noexcept override;
   std::span<const float> logits(engine::slot_id slot) const noexcept override {
     return row_of(static_cast<std::uint32_t>(slot));
@@ -151,6 +152,7 @@ class host_backend final : public engine::accelerator {
   const char* name() const noexcept override { return "host"; }
   bool resident() const noexcept override { return false; }
   std::uint64_t vram_bytes() const noexcept override { return 0; }
+  std::vector<std::string> audit() override { return {}; }  // nothing of it is in VRAM
 
  private:
   void place_weights(const std::function<void(unsigned)>& progress);

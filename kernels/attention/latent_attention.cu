@@ -3,8 +3,8 @@
 //   queries --> shared memory, once             rows: VRAM --> shared memory, 64 at a time, one chunk ahead
 //   for each chunk:  scores        each warp 8 positions, all heads          mma: heads x positions
 //                    softmax       eight threads a head                      scores, probabilities: shared
-//                    values        each warp up to 64 dimensions, all heads  mma: heads x dimensions,
-//                    registers
+//                    values        each warp up to 64 dimensions, all heads  mma: heads x dimensions, in
+//                                                                            registers
 //   page done:       folded into totals in registers;
 //                    or, where blocks share a token's pages, written out, and the last block to arrive
 //                    folds all pages

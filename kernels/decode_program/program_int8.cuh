@@ -1,8 +1,8 @@
 // The input of a ternary product in a decode program: a row that other blocks hand over becomes its norm, and
 // that integers with one scale, by the first row_threads threads of every block. The bits are those of
 // launch_norm_to_int8(), whose 1,024 threads sum the squares of every 1,024th value: a thread here has two
-// neighbouring values of every 512 and keeps four of those sums. The scale of a row
-// is int8_scale_of() of its largest value (int8_math.cuh).
+// neighbouring values of every 512 and keeps four of those sums. The scale of a row is int8_scale_of() of its
+// largest value (int8_math.cuh).
 //
 //   words of other blocks --> values in registers --> sum of squares --> norm, largest --> shared int8
 //                                                barrier            barrier

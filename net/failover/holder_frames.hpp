@@ -81,7 +81,7 @@ struct waiting_frame {
   std::vector<held_place> places{};
   bool operator==(const waiting_frame&) const = default;
 };
-/// From anybody: how are you?
+/// A query of its health, from any peer.
 struct probe_frame {
   bool operator==(const probe_frame&) const = default;
 };
@@ -91,7 +91,7 @@ struct standby_frame {
   answer_identity answers{};
   bool operator==(const standby_frame&) const = default;
 };
-/// From an engine: how are you, and who stands by that answers as all engines of this identity do?
+/// From an engine: a query of health, and of who stands by that answers as engines of this identity do.
 struct who_frame {
   answer_identity answers{};
   bool operator==(const who_frame&) const = default;
@@ -136,7 +136,7 @@ struct settled_frame {
 struct journal_damaged_frame {
   bool operator==(const journal_damaged_frame&) const = default;
 };
-/// From anybody: which engines are there?
+/// From any peer: which engines are there?
 struct list_frame {
   bool operator==(const list_frame&) const = default;
 };

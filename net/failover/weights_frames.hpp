@@ -96,7 +96,7 @@ struct piece_frame {
 struct done_frame {
   bool operator==(const done_frame&) const = default;
 };
-/// From anybody: what is there?
+/// From any peer: what is there?
 struct ask_frame {
   bool operator==(const ask_frame&) const = default;
 };

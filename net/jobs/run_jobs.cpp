@@ -239,8 +239,8 @@ bool go_on_with(const recovered_connection& before, job_batch& batch, std::uint3
   return true;
 }
 
-/// From here on the request waits for the scheduler. One that may be poison lets those go first that are read
-/// again at the same time, as it is.
+/// From here on the request waits for the scheduler. One that is suspected of a crash lets those go first
+/// that are read again at the same time, as it is.
 asio::awaitable<void> await_turn(connection& c, std::vector<engine::job_request>& jobs) {
   constexpr std::chrono::milliseconds others_first{300};
   if (!c.record) co_return;

@@ -1,6 +1,6 @@
 // Notes in the journal when a request's jobs run, so that only those count as the reason of an engine's end
-// that did. One that was set back for pages still counts: steps of it may be on the device when it leaves its
-// slot. Private to net/.
+// that did. One that was preempted still counts: steps of it may be on the device when it leaves
+// its slot. Private to net/.
 #pragma once
 
 #include <cstdint>

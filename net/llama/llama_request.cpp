@@ -49,47 +49,6 @@ constexpr std::array<std::string_view, 1> lists_empty{"image_data"};
 constexpr std::size_t response_fields_max = 64;
 constexpr std::size_t response_field_bytes_max = 256;
 
-/// Fields that have the same name and meaning for /v1/completions.
-constexpr std::array<std::string_view, 39> shared_fields{"model",
-                                                         "temperature",
-                                                         "top_p",
-                                                         "min_p",
-                                                         "presence_penalty",
-                                                         "frequency_penalty",
-                                                         "stop",
-                                                         "stream",
-                                                         "ignore_eos",
-                                                         "timeout_ms",
-                                                         "cache_prompt",
-                                                         "cache_salt",
-                                                         "imc_id",
-                                                         "n",
-                                                         "user",
-                                                         "samplers",
-                                                         "bad_words",
-                                                         "top_k",
-                                                         "seed",
-                                                         "repeat_last_n",
-                                                         "logit_bias",
-                                                         "lora",
-                                                         "grammar",
-                                                         "json_schema",
-                                                         "repeat_penalty",
-                                                         "timings_per_token",
-                                                         "return_progress",
-                                                         "dry_multiplier",
-                                                         "dry_base",
-                                                         "dry_allowed_length",
-                                                         "dry_penalty_last_n",
-                                                         "dry_sequence_breakers",
-                                                         "xtc_probability",
-                                                         "xtc_threshold",
-                                                         "typical_p",
-                                                         "typ_p",
-                                                         "top_n_sigma",
-                                                         "dynatemp_range",
-                                                         "dynatemp_exponent"};
-
 /// The fields that both endpoints have.
 class llama_fields {
  public:
@@ -97,7 +56,7 @@ class llama_fields {
       : limits_(with_temperatures(limits)), shared_(completion_kind::text, limits_) {}
 
   result<void> take(std::string_view name, const json::value& value) {
-    if (is_listed(shared_fields, name)) return shared_.take(name, value);
+    if (is_llama_field(name) || name == "user") return shared_.take(name, value);
     if (value.is_null()) return {};
     const auto* const length = std::find(length_names.begin(), length_names.end(), name);
     if (length != length_names.end()) return take_length(*length, without_fraction(value));

@@ -386,14 +386,10 @@ result<void> completion_fields::take_stream_options(value_ref value) {
   return {};
 }
 
-result<void> completion_fields::take_flag(value_ref value) {
+result<void> completion_fields::take_parallel_calls(value_ref value) {
   const auto truth = flag(value);
   if (!truth) return truth.error();
-  if (field_ == "stream") request_.stream = *truth;
-  if (field_ == "ignore_eos") request_.ignore_eos = *truth;
-  if (field_ == "echo") request_.echo_prompt = *truth;
-  if (field_ == "parallel_tool_calls") constraint_fields_.parallel_tool_calls = *truth;
-  if (field_ == "cache_prompt") request_.cache.enabled = *truth;
+  constraint_fields_.parallel_tool_calls = *truth;
   return {};
 }
 
@@ -415,11 +411,11 @@ result<void> completion_fields::take_response_format(value_ref value) {
   return {};
 }
 
-result<void> completion_fields::take_cache_name(value_ref value) {
+result<void> completion_fields::set_cache_name(value_ref value, std::string& to) {
   const auto name = as_text(field_, value);
   if (!name) return name.error();
   if (auto fits = check_cache_name(field_, *name); !fits) return fits;
-  (field_ == "imc_id" ? request_.cache.session : request_.cache.salt) = *name;
+  to = *name;
   return {};
 }
 

@@ -3,11 +3,15 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/sampling/sampler_order.hpp"
+#include "engine/sampling/sampling_ranges.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
 #include "net/openai/completion_request.hpp"
@@ -16,6 +20,8 @@ namespace orcd::net {
 
 /// Whether it is a field of this worker that every API which makes text takes as a chat does, beside its own.
 [[nodiscard]] bool is_worker_field(std::string_view name) noexcept;
+/// Whether llama-server's endpoints have it under the same name and with the same meaning as /v1/completions.
+[[nodiscard]] bool is_llama_field(std::string_view name) noexcept;
 
 /// The text of a prompt in llama-server's form {"prompt_string": TEXT}; any other prompt as it is. Refuses
 /// what the text comes with.
@@ -42,15 +48,70 @@ class completion_fields {
  private:
   using value_ref = const boost::json::value&;
   using taker = engine::result<void> (completion_fields::*)(value_ref);
+  using params = engine::sampling_params;
+  using asked = completion_request;
+  /// Whose a field is: of chats, of texts, of every API that makes text, of llama-server's endpoints.
+  enum api : std::uint8_t { of_chats = 1, of_texts = 2, of_both = 3, of_all = 4, of_llama = 8 };
+  /// What takes a field also says where it goes: nothing is found by its name once more, so that a row that
+  /// compiles is honoured.
   struct rule {
     std::string_view name;
-    bool chat;
-    bool text;
+    std::uint8_t apis;
     taker take;
   };
+  friend bool is_worker_field(std::string_view name) noexcept;
+  friend bool is_llama_field(std::string_view name) noexcept;
   [[nodiscard]] static std::span<const rule> openai_rules() noexcept;
-  [[nodiscard]] static std::span<const rule> dialect_rules() noexcept;  ///< of other servers' fields
+  [[nodiscard]] static std::span<const rule> dialect_rules() noexcept;    ///< of other servers' fields
+  [[nodiscard]] static std::span<const rule> reasoning_rules() noexcept;  ///< theirs of what chats begin with
   [[nodiscard]] static const rule* find_rule(std::string_view name) noexcept;
+
+  // Values of one kind. `Path` leads to the member that is set: one of the request, then one of that, ...
+  template <auto... Path>
+  engine::result<void> take_flag(value_ref value) {
+    const auto truth = flag(value);
+    if (!truth) return truth.error();
+    member_of(request_, Path...) = *truth;
+    return {};
+  }
+  template <auto... Path>
+  engine::result<void> take_inverted_flag(value_ref value) {
+    const auto truth = flag(value);
+    if (!truth) return truth.error();
+    member_of(request_, Path...) = !*truth;
+    return {};
+  }
+  template <const engine::real_range& Range, float params::*To>
+  engine::result<void> take_real(value_ref value) {
+    return set_real(value, Range, request_.sampling.*To);
+  }
+  /// The same of a number with several names, which must not contradict one another.
+  template <const engine::real_range& Range, float params::*To, std::string completion_fields::*Named>
+  engine::result<void> take_real_of_names(value_ref value) {
+    return set_real(value, Range, request_.sampling.*To, &(this->*Named));
+  }
+  template <float params::*To>
+  engine::result<void> take_temperature(value_ref value) {
+    const auto& range = engine::temperature_range;
+    return set_real(value, {range.low, limits_.temperature_max, range.above_low}, request_.sampling.*To);
+  }
+  /// `All` is what -1 means; without it -1 is refused.
+  template <std::uint32_t params::*To, std::uint32_t Most, std::uint32_t... All>
+  engine::result<void> take_count(value_ref value) {
+    return set_count(value, Most, request_.sampling.*To, All...);
+  }
+  template <std::vector<engine::token_id> completion_request::*To, bool MayBeEmpty>
+  engine::result<void> take_token_list(value_ref value) {
+    return set_tokens(value, request_.*To, MayBeEmpty);
+  }
+  template <std::string engine::cache_request::*To>
+  engine::result<void> take_cache_name(value_ref value) {
+    return set_cache_name(value, request_.cache.*To);
+  }
+  template <guided_kind Kind>
+  engine::result<void> take_guided(value_ref value) {
+    return guide(Kind, value);
+  }
 
   // The prompt.
   engine::result<void> take_model(value_ref value);
@@ -66,16 +127,13 @@ class completion_fields {
   engine::result<void> take_best_of(value_ref value);
   engine::result<void> take_stop(value_ref value);
   engine::result<void> take_seed(value_ref value);
-  engine::result<void> take_real(value_ref value);
-  engine::result<void> take_count(value_ref value);
+  engine::result<void> take_repeat_last_n(value_ref value);
   engine::result<void> take_logit_bias(value_ref value);
   engine::result<void> take_logprobs(value_ref value);
   engine::result<void> take_logprob_count(value_ref value);
   engine::result<void> take_stream_options(value_ref value);
-  engine::result<void> take_flag(value_ref value);
   engine::result<void> take_prediction(value_ref value);
   // What other servers' clients ask for besides: dialect_fields.cpp.
-  engine::result<void> take_token_list(value_ref value);
   engine::result<void> take_min_tokens(value_ref value);
   engine::result<void> take_bias_list(value_ref value);
   engine::result<void> take_bad_words(value_ref value);
@@ -84,6 +142,7 @@ class completion_fields {
   engine::result<void> take_dry_base(value_ref value);
   engine::result<void> take_breakers(value_ref value);
   engine::result<void> take_truncation(value_ref value);
+  engine::result<void> take_truncation_side(value_ref value);
   engine::result<void> take_special_tokens(value_ref value);
   engine::result<void> take_reasoning_budget(value_ref value);
   engine::result<void> take_reasoning(value_ref value);
@@ -91,15 +150,13 @@ class completion_fields {
   engine::result<void> take_thinking(value_ref value);
   engine::result<void> take_documents(value_ref value);
   engine::result<void> take_usage(value_ref value);
-  engine::result<void> take_dialect_flag(value_ref value);
   // What the output must look like.
   engine::result<void> take_tools(value_ref value);
   engine::result<void> take_tool_choice(value_ref value);
   engine::result<void> take_response_format(value_ref value);
-  engine::result<void> take_guided(value_ref value);
+  engine::result<void> take_parallel_calls(value_ref value);
+  engine::result<void> take_grammar(value_ref value);
   engine::result<void> take_structured_outputs(value_ref value);
-  // The prefix cache.
-  engine::result<void> take_cache_name(value_ref value);
   engine::result<void> take_lora(value_ref value);
   // Fields with one value that does not change the output; the others of this kind: left_fields.hpp.
   engine::result<void> take_modalities(value_ref value);
@@ -110,6 +167,21 @@ class completion_fields {
   [[nodiscard]] engine::result<std::uint64_t> integer(value_ref value, std::uint64_t low,
                                                       std::uint64_t high) const;
   [[nodiscard]] engine::result<bool> flag(value_ref value) const;
+  template <class Object, class Member, class... Further>
+  static auto& member_of(Object& object, Member member, Further... further) {
+    if constexpr (sizeof...(further) == 0) {
+      return object.*member;
+    } else {
+      return member_of(object.*member, further...);
+    }
+  }
+  /// `named`, if it is not null, is the name by which the number was given before; empty: by none.
+  engine::result<void> set_real(value_ref value, const engine::real_range& range, float& to,
+                                std::string* named = nullptr);
+  engine::result<void> set_count(value_ref value, std::uint32_t most, std::uint32_t& to,
+                                 std::optional<std::uint32_t> all = std::nullopt);
+  engine::result<void> set_tokens(value_ref value, std::vector<engine::token_id>& list, bool may_be_empty);
+  engine::result<void> set_cache_name(value_ref value, std::string& to);
   [[nodiscard]] engine::result<std::vector<engine::token_id>> token_ids(const boost::json::array& ids) const;
   [[nodiscard]] engine::result<void> take_one_prompt(value_ref value);
   [[nodiscard]] engine::result<void> add_bias(std::uint32_t token, value_ref bias);

@@ -16,22 +16,6 @@ namespace {
 namespace json = boost::json;
 using engine::result;
 
-struct flag_place {
-  std::string_view name;
-  bool answer_shape::*to;
-  bool inverted = false;
-};
-constexpr std::array flags = {
-    flag_place{"return_token_ids", &answer_shape::token_ids},
-    flag_place{"return_tokens_as_token_ids", &answer_shape::tokens_as_ids},
-    flag_place{"timings_per_token", &answer_shape::timings},
-    flag_place{"return_progress", &answer_shape::progress},
-    flag_place{"skip_special_tokens", &answer_shape::special_tokens, true},
-    flag_place{"include_stop_str_in_output", &answer_shape::stop_string},
-    flag_place{"include_reasoning", &answer_shape::reasoning},
-    flag_place{"separate_reasoning", &answer_shape::raw_reasoning, true},
-};
-
 /// The members of vLLM's structured_outputs.
 struct named_kind {
   std::string_view name;
@@ -48,83 +32,93 @@ constexpr std::array guided_kinds = {
 std::span<const completion_fields::rule> completion_fields::dialect_rules() noexcept {
   using f = completion_fields;
   static constexpr std::array rules{
-      rule{"repeat_penalty", true, true, &f::take_real},
-      rule{"n_predict", true, true, &f::take_max_tokens},
-      rule{"max_new_tokens", true, true, &f::take_max_tokens},
-      rule{"min_tokens", true, true, &f::take_min_tokens},
-      rule{"bad_words", true, true, &f::take_bad_words},
-      rule{"prompt_logprobs", true, true, &f::take_prompt_logprobs},
-      rule{"samplers", true, true, &f::take_samplers},
-      rule{"dry_multiplier", true, true, &f::take_real},
-      rule{"dry_base", true, true, &f::take_dry_base},
-      rule{"dry_allowed_length", true, true, &f::take_count},
-      rule{"dry_penalty_last_n", true, true, &f::take_count},
-      rule{"dry_sequence_breakers", true, true, &f::take_breakers},
-      rule{"xtc_probability", true, true, &f::take_real},
-      rule{"xtc_threshold", true, true, &f::take_real},
-      rule{"typical_p", true, true, &f::take_real},
-      rule{"typ_p", true, true, &f::take_real},
-      rule{"top_n_sigma", true, true, &f::take_real},
-      rule{"dynatemp_range", true, true, &f::take_real},
-      rule{"dynatemp_exponent", true, true, &f::take_real},
-      rule{"stop_token_ids", true, true, &f::take_token_list},
-      rule{"allowed_token_ids", true, true, &f::take_token_list},
-      rule{"include_stop_str_in_output", true, true, &f::take_dialect_flag},
-      rule{"skip_special_tokens", true, true, &f::take_dialect_flag},
-      rule{"return_token_ids", true, true, &f::take_dialect_flag},
-      rule{"return_tokens_as_token_ids", true, true, &f::take_dialect_flag},
-      rule{"timings_per_token", true, true, &f::take_dialect_flag},
-      rule{"return_progress", true, true, &f::take_dialect_flag},
-      rule{"truncate_prompt_tokens", true, true, &f::take_truncation},
-      rule{"truncation_side", true, true, &f::take_truncation},
-      rule{"add_special_tokens", true, true, &f::take_special_tokens},
-      rule{"usage", true, true, &f::take_usage},
-      rule{"json_schema", true, true, &f::take_guided},
-      rule{"guided_json", true, true, &f::take_guided},
-      rule{"guided_regex", true, true, &f::take_guided},
-      rule{"regex", true, true, &f::take_guided},
-      rule{"guided_choice", true, true, &f::take_guided},
-      rule{"guided_grammar", true, true, &f::take_guided},
-      rule{"grammar", true, true, &f::take_guided},
-      rule{"ebnf", true, true, &f::take_guided},
-      rule{"structured_outputs", true, true, &f::take_structured_outputs},
-      rule{"reasoning", true, false, &f::take_reasoning},
-      rule{"reasoning_format", true, false, &f::take_reasoning_format},
-      rule{"include_reasoning", true, false, &f::take_dialect_flag},
-      rule{"separate_reasoning", true, false, &f::take_dialect_flag},
-      rule{"thinking", true, false, &f::take_thinking},
-      rule{"thinking_budget", true, true, &f::take_reasoning_budget},
-      rule{"thinking_budget_tokens", true, true, &f::take_reasoning_budget},
-      rule{"thinking_token_budget", true, true, &f::take_reasoning_budget},
-      rule{"reasoning_budget", true, true, &f::take_reasoning_budget},
-      rule{"reasoning_budget_tokens", true, true, &f::take_reasoning_budget},
-      rule{"documents", true, false, &f::take_documents},
-      rule{"add_generation_prompt", true, false, &f::take_dialect_flag},
-      rule{"continue_final_message", true, false, &f::take_dialect_flag},
+      rule{"repeat_penalty", of_both | of_llama,
+           &f::take_real_of_names<engine::repetition_penalty_range, &params::repetition_penalty,
+                                  &f::repetition_field_>},
+      rule{"n_predict", of_both, &f::take_max_tokens},
+      rule{"max_new_tokens", of_both, &f::take_max_tokens},
+      rule{"min_tokens", of_both, &f::take_min_tokens},
+      rule{"bad_words", of_both | of_llama, &f::take_bad_words},
+      rule{"prompt_logprobs", of_both, &f::take_prompt_logprobs},
+      rule{"samplers", of_both | of_llama, &f::take_samplers},
+      rule{"dry_multiplier", of_both | of_all | of_llama,
+           &f::take_real<engine::dry_multiplier_range, &params::dry_multiplier>},
+      rule{"dry_base", of_both | of_all | of_llama, &f::take_dry_base},
+      rule{"dry_allowed_length", of_both | of_all | of_llama,
+           &f::take_count<&params::dry_allowed_length, engine::dry_allowed_length_max>},
+      rule{"dry_penalty_last_n", of_both | of_all | of_llama,
+           &f::take_count<&params::dry_last_n, std::numeric_limits<std::int32_t>::max(),
+                          engine::whole_sequence>},
+      rule{"dry_sequence_breakers", of_both | of_all | of_llama, &f::take_breakers},
+      rule{"xtc_probability", of_both | of_all | of_llama,
+           &f::take_real<engine::share_range, &params::xtc_probability>},
+      rule{"xtc_threshold", of_both | of_all | of_llama,
+           &f::take_real<engine::share_range, &params::xtc_threshold>},
+      rule{"typical_p", of_both | of_all | of_llama,
+           &f::take_real_of_names<engine::share_range, &params::typical_p, &f::typical_field_>},
+      rule{"typ_p", of_both | of_llama,
+           &f::take_real_of_names<engine::share_range, &params::typical_p, &f::typical_field_>},
+      rule{"top_n_sigma", of_both | of_all | of_llama,
+           &f::take_real<engine::top_n_sigma_range, &params::top_n_sigma>},
+      rule{"dynatemp_range", of_both | of_all | of_llama, &f::take_temperature<&params::dynatemp_range>},
+      rule{"dynatemp_exponent", of_both | of_all | of_llama,
+           &f::take_real<engine::dynatemp_exponent_range, &params::dynatemp_exponent>},
+      rule{"stop_token_ids", of_both, &f::take_token_list<&asked::stop_tokens, true>},
+      rule{"allowed_token_ids", of_both, &f::take_token_list<&asked::allowed_tokens, false>},
+      rule{"include_stop_str_in_output", of_both, &f::take_flag<&asked::shows, &answer_shape::stop_string>},
+      rule{"skip_special_tokens", of_both,
+           &f::take_inverted_flag<&asked::shows, &answer_shape::special_tokens>},
+      rule{"return_token_ids", of_both, &f::take_flag<&asked::shows, &answer_shape::token_ids>},
+      rule{"return_tokens_as_token_ids", of_both, &f::take_flag<&asked::shows, &answer_shape::tokens_as_ids>},
+      rule{"timings_per_token", of_both | of_llama, &f::take_flag<&asked::shows, &answer_shape::timings>},
+      rule{"return_progress", of_both | of_llama, &f::take_flag<&asked::shows, &answer_shape::progress>},
+      rule{"truncate_prompt_tokens", of_both, &f::take_truncation},
+      rule{"truncation_side", of_both, &f::take_truncation_side},
+      rule{"add_special_tokens", of_both, &f::take_special_tokens},
+      rule{"usage", of_both, &f::take_usage},
+      rule{"json_schema", of_both | of_llama, &f::take_guided<guided_kind::json>},
+      rule{"guided_json", of_both, &f::take_guided<guided_kind::json>},
+      rule{"guided_regex", of_both, &f::take_guided<guided_kind::regex>},
+      rule{"regex", of_both, &f::take_guided<guided_kind::regex>},
+      rule{"guided_choice", of_both, &f::take_guided<guided_kind::choice>},
+      rule{"guided_grammar", of_both, &f::take_guided<guided_kind::grammar>},
+      rule{"grammar", of_both | of_llama, &f::take_grammar},
+      rule{"ebnf", of_both, &f::take_guided<guided_kind::grammar>},
+      rule{"structured_outputs", of_both, &f::take_structured_outputs},
   };
   return rules;
 }
 
-result<void> completion_fields::take_dialect_flag(value_ref value) {
-  const auto truth = flag(value);
-  if (!truth) return truth.error();
-  if (field_ == "continue_final_message") request_.shape.continues = *truth;
-  if (field_ == "add_generation_prompt") request_.shape.generation_prompt = *truth;
-  const auto* const place = find_named(flags, field_);
-  if (place != nullptr) request_.shows.*place->to = *truth != place->inverted;
-  return {};
+std::span<const completion_fields::rule> completion_fields::reasoning_rules() noexcept {
+  using f = completion_fields;
+  static constexpr std::array rules{
+      rule{"reasoning", of_chats, &f::take_reasoning},
+      rule{"reasoning_format", of_chats, &f::take_reasoning_format},
+      rule{"include_reasoning", of_chats, &f::take_flag<&asked::shows, &answer_shape::reasoning>},
+      rule{"separate_reasoning", of_chats,
+           &f::take_inverted_flag<&asked::shows, &answer_shape::raw_reasoning>},
+      rule{"thinking", of_chats, &f::take_thinking},
+      rule{"thinking_budget", of_both, &f::take_reasoning_budget},
+      rule{"thinking_budget_tokens", of_both, &f::take_reasoning_budget},
+      rule{"thinking_token_budget", of_both, &f::take_reasoning_budget},
+      rule{"reasoning_budget", of_both, &f::take_reasoning_budget},
+      rule{"reasoning_budget_tokens", of_both, &f::take_reasoning_budget},
+      rule{"documents", of_chats, &f::take_documents},
+      rule{"add_generation_prompt", of_chats, &f::take_flag<&asked::shape, &prompt_shape::generation_prompt>},
+      rule{"continue_final_message", of_chats, &f::take_flag<&asked::shape, &prompt_shape::continues>},
+  };
+  return rules;
 }
 
-result<void> completion_fields::take_token_list(value_ref value) {
+result<void> completion_fields::set_tokens(value_ref value, std::vector<engine::token_id>& list,
+                                           bool may_be_empty) {
   if (!value.is_array()) return wrong_kind("an array of token ids", value);
   const auto& ids = value.get_array();
   if (ids.size() > token_list_max) {
     return refuse("may have " + std::to_string(token_list_max) + " token ids, it has " +
                   std::to_string(ids.size()));
   }
-  const bool stops = field_ == "stop_token_ids";
-  if (!stops && ids.empty()) return refuse("must not be empty: no token could be chosen");
-  auto& list = stops ? request_.stop_tokens : request_.allowed_tokens;
+  if (!may_be_empty && ids.empty()) return refuse("must not be empty: no token could be chosen");
   for (const auto& id : ids) {
     const auto number = integer(id, 0, limits_.vocab - 1);
     if (!number) return number.error();
@@ -210,13 +204,14 @@ result<void> completion_fields::take_prompt_logprobs(value_ref value) {
   return refuse("is not supported: the log probabilities of a text's prompt come with 'echo' and 'logprobs'");
 }
 
+result<void> completion_fields::take_truncation_side(value_ref value) {
+  const bool first = value == json::value("right");
+  if (!first && value != json::value("left")) return refuse("must be 'left' or 'right'");
+  request_.shape.keeps_first = first;
+  return {};
+}
+
 result<void> completion_fields::take_truncation(value_ref value) {
-  if (field_ == "truncation_side") {
-    const bool first = value == json::value("right");
-    if (!first && value != json::value("left")) return refuse("must be 'left' or 'right'");
-    request_.shape.keeps_first = first;
-    return {};
-  }
   if (value == json::value(-1)) {
     request_.shape.tokens = -1;
     return {};
@@ -348,13 +343,9 @@ result<void> completion_fields::guide(guided_kind kind, value_ref value) {
   return {};
 }
 
-result<void> completion_fields::take_guided(value_ref value) {
-  // llama-server's clients send a grammar that is none.
-  if (value == json::value("") && field_ == "grammar") return {};
-  if (field_ == "guided_choice") return guide(guided_kind::choice, value);
-  if (field_ == "guided_regex" || field_ == "regex") return guide(guided_kind::regex, value);
-  const bool schema = field_ == "guided_json" || field_ == "json_schema";
-  return guide(schema ? guided_kind::json : guided_kind::grammar, value);
+/// llama-server's clients send a grammar that is none.
+result<void> completion_fields::take_grammar(value_ref value) {
+  return value == json::value("") ? result<void>() : guide(guided_kind::grammar, value);
 }
 
 /// vLLM's object, of which one member says what the output must be.

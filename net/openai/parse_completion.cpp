@@ -5,6 +5,7 @@
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
+#include "net/limits.hpp"
 #include "net/openai/completion_fields.hpp"
 
 namespace orcd::net {
@@ -16,95 +17,81 @@ std::span<const completion_fields::rule> completion_fields::openai_rules() noexc
   using f = completion_fields;
   static constexpr std::array rules{
       // Both.
-      rule{"model", true, true, &f::take_model},
-      rule{"max_tokens", true, true, &f::take_max_tokens},
-      rule{"temperature", true, true, &f::take_real},
-      rule{"top_p", true, true, &f::take_real},
-      rule{"min_p", true, true, &f::take_real},
-      rule{"top_k", true, true, &f::take_count},
-      rule{"repetition_penalty", true, true, &f::take_real},
-      rule{"presence_penalty", true, true, &f::take_real},
-      rule{"frequency_penalty", true, true, &f::take_real},
-      rule{"repeat_last_n", true, true, &f::take_count},
-      rule{"logit_bias", true, true, &f::take_logit_bias},
-      rule{"logprobs", true, true, &f::take_logprobs},
-      rule{"seed", true, true, &f::take_seed},
-      rule{"stop", true, true, &f::take_stop},
-      rule{"n", true, true, &f::take_choices},
-      rule{"stream", true, true, &f::take_flag},
-      rule{"stream_options", true, true, &f::take_stream_options},
-      rule{"ignore_eos", true, true, &f::take_flag},
-      rule{"timeout_ms", true, true, &f::take_timeout},
-      rule{"cache_prompt", true, true, &f::take_flag},
-      rule{"cache_salt", true, true, &f::take_cache_name},
-      rule{"imc_id", true, true, &f::take_cache_name},
-      rule{"lora", true, true, &f::take_lora},
-      rule{"response_format", true, true, &f::take_response_format},
-      rule{"prediction", true, true, &f::take_prediction},
+      rule{"model", of_both | of_llama, &f::take_model},
+      rule{"max_tokens", of_both, &f::take_max_tokens},
+      rule{"temperature", of_both | of_llama, &f::take_temperature<&params::temperature>},
+      rule{"top_p", of_both | of_llama, &f::take_real<engine::top_p_range, &params::top_p>},
+      rule{"min_p", of_both | of_all | of_llama, &f::take_real<engine::min_p_range, &params::min_p>},
+      rule{"top_k", of_both | of_all | of_llama, &f::take_count<&params::top_k, top_k_max, 0>},
+      rule{"repetition_penalty", of_both | of_all,
+           &f::take_real_of_names<engine::repetition_penalty_range, &params::repetition_penalty,
+                                  &f::repetition_field_>},
+      rule{"presence_penalty", of_both | of_all | of_llama,
+           &f::take_real<engine::penalty_range, &params::presence_penalty>},
+      rule{"frequency_penalty", of_both | of_all | of_llama,
+           &f::take_real<engine::penalty_range, &params::frequency_penalty>},
+      rule{"repeat_last_n", of_both | of_all | of_llama, &f::take_repeat_last_n},
+      rule{"logit_bias", of_both | of_all | of_llama, &f::take_logit_bias},
+      rule{"logprobs", of_both, &f::take_logprobs},
+      rule{"seed", of_both | of_all | of_llama, &f::take_seed},
+      rule{"stop", of_both | of_llama, &f::take_stop},
+      rule{"n", of_both | of_llama, &f::take_choices},
+      rule{"stream", of_both | of_llama, &f::take_flag<&asked::stream>},
+      rule{"stream_options", of_both, &f::take_stream_options},
+      rule{"ignore_eos", of_both | of_all | of_llama, &f::take_flag<&asked::ignore_eos>},
+      rule{"timeout_ms", of_both | of_all | of_llama, &f::take_timeout},
+      rule{"cache_prompt", of_both | of_all | of_llama,
+           &f::take_flag<&asked::cache, &engine::cache_request::enabled>},
+      rule{"cache_salt", of_both | of_all | of_llama, &f::take_cache_name<&engine::cache_request::salt>},
+      rule{"imc_id", of_both | of_all | of_llama, &f::take_cache_name<&engine::cache_request::session>},
+      rule{"lora", of_both | of_all | of_llama, &f::take_lora},
+      rule{"response_format", of_both, &f::take_response_format},
+      rule{"prediction", of_both, &f::take_prediction},
       // Chat.
-      rule{"messages", true, false, &f::take_messages},
-      rule{"max_completion_tokens", true, true, &f::take_max_tokens},
-      rule{"top_logprobs", true, false, &f::take_logprob_count},
-      rule{"tools", true, false, &f::take_tools},
-      rule{"tool_choice", true, false, &f::take_tool_choice},
-      rule{"parallel_tool_calls", true, false, &f::take_flag},
-      rule{"chat_template", true, false, &f::take_template},
-      rule{"chat_template_kwargs", true, false, &f::take_template_variables},
-      rule{"reasoning_effort", true, false, &f::take_template_variable},
-      rule{"enable_thinking", true, false, &f::take_template_variable},
-      rule{"modalities", true, false, &f::take_modalities},
-      rule{"function_call", true, false, &f::take_unsupported},
-      rule{"audio", true, false, &f::take_unsupported},
-      rule{"web_search_options", true, false, &f::take_unsupported},
+      rule{"messages", of_chats, &f::take_messages},
+      rule{"max_completion_tokens", of_both, &f::take_max_tokens},
+      rule{"top_logprobs", of_chats, &f::take_logprob_count},
+      rule{"tools", of_chats, &f::take_tools},
+      rule{"tool_choice", of_chats, &f::take_tool_choice},
+      rule{"parallel_tool_calls", of_chats, &f::take_parallel_calls},
+      rule{"chat_template", of_chats, &f::take_template},
+      rule{"chat_template_kwargs", of_chats | of_all, &f::take_template_variables},
+      rule{"reasoning_effort", of_chats, &f::take_template_variable},
+      rule{"enable_thinking", of_chats, &f::take_template_variable},
+      rule{"modalities", of_chats, &f::take_modalities},
+      rule{"function_call", of_chats, &f::take_unsupported},
+      rule{"audio", of_chats, &f::take_unsupported},
+      rule{"web_search_options", of_chats, &f::take_unsupported},
       // Text.
-      rule{"prompt", false, true, &f::take_prompt},
-      rule{"echo", false, true, &f::take_flag},
-      rule{"best_of", false, true, &f::take_best_of},
-      rule{"suffix", false, true, &f::take_suffix},
+      rule{"prompt", of_texts, &f::take_prompt},
+      rule{"echo", of_texts, &f::take_flag<&asked::echo_prompt>},
+      rule{"best_of", of_texts, &f::take_best_of},
+      rule{"suffix", of_texts, &f::take_suffix},
   };
   return rules;
 }
 
 const completion_fields::rule* completion_fields::find_rule(std::string_view name) noexcept {
-  for (const auto rules : {openai_rules(), dialect_rules()}) {
+  for (const auto rules : {openai_rules(), dialect_rules(), reasoning_rules()}) {
     if (const rule* const found = find_named(rules, name)) return found;
   }
   return nullptr;
 }
 
 bool is_worker_field(std::string_view name) noexcept {
-  static constexpr std::array<std::string_view, 26> names{"cache_prompt",
-                                                          "cache_salt",
-                                                          "chat_template_kwargs",
-                                                          "dry_allowed_length",
-                                                          "dry_base",
-                                                          "dry_multiplier",
-                                                          "dry_penalty_last_n",
-                                                          "dry_sequence_breakers",
-                                                          "dynatemp_exponent",
-                                                          "dynatemp_range",
-                                                          "frequency_penalty",
-                                                          "ignore_eos",
-                                                          "imc_id",
-                                                          "logit_bias",
-                                                          "lora",
-                                                          "min_p",
-                                                          "presence_penalty",
-                                                          "repeat_last_n",
-                                                          "repetition_penalty",
-                                                          "seed",
-                                                          "timeout_ms",
-                                                          "top_k",
-                                                          "top_n_sigma",
-                                                          "typical_p",
-                                                          "xtc_probability",
-                                                          "xtc_threshold"};
-  return is_listed(names, name);
+  const auto* const known = completion_fields::find_rule(name);
+  return known != nullptr && (known->apis & completion_fields::of_all) != 0;
+}
+
+bool is_llama_field(std::string_view name) noexcept {
+  const auto* const known = completion_fields::find_rule(name);
+  return known != nullptr && (known->apis & completion_fields::of_llama) != 0;
 }
 
 result<void> completion_fields::take(std::string_view name, value_ref value) {
   const rule* const known = find_rule(name);
-  const bool here = known != nullptr && (request_.kind == completion_kind::chat ? known->chat : known->text);
+  const auto kind = request_.kind == completion_kind::chat ? of_chats : of_texts;
+  const bool here = known != nullptr && (known->apis & kind) != 0;
   if (!here) return take_other(name, value);
   if (value.is_null()) return {};
   field_ = name;

@@ -57,44 +57,13 @@ constexpr std::array<std::string_view, 3> samplers_off = {"adaptive_p", "adaptiv
 
 }  // namespace
 
-result<void> completion_fields::take_real(value_ref value) {
-  struct real_field {
-    std::string_view name;
-    real_range range;
-    float engine::sampling_params::*to;
-  };
-  using params = engine::sampling_params;
-  static constexpr std::array<real_field, 15> fields{
-      {{"temperature", temperature_range, &params::temperature},
-       {"top_p", top_p_range, &params::top_p},
-       {"min_p", min_p_range, &params::min_p},
-       {"repetition_penalty", repetition_penalty_range, &params::repetition_penalty},
-       {"repeat_penalty", repetition_penalty_range, &params::repetition_penalty},
-       {"presence_penalty", penalty_range, &params::presence_penalty},
-       {"frequency_penalty", penalty_range, &params::frequency_penalty},
-       {"dry_multiplier", engine::dry_multiplier_range, &params::dry_multiplier},
-       {"xtc_probability", engine::share_range, &params::xtc_probability},
-       {"xtc_threshold", engine::share_range, &params::xtc_threshold},
-       {"typical_p", engine::share_range, &params::typical_p},
-       {"typ_p", engine::share_range, &params::typical_p},
-       {"top_n_sigma", engine::top_n_sigma_range, &params::top_n_sigma},
-       {"dynatemp_range", temperature_range, &params::dynatemp_range},
-       {"dynatemp_exponent", engine::dynatemp_exponent_range, &params::dynatemp_exponent}}};
-  const auto* const found = find_named(fields, field_);
-  real_range range = found->range;
-  if (found->to == &params::temperature || found->to == &params::dynatemp_range) {
-    range.high = limits_.temperature_max;
-  }
+result<void> completion_fields::set_real(value_ref value, const real_range& range, float& to,
+                                         std::string* named) {
   const auto number = as_real(field_, value, range);
   if (!number) return number.error();
-  auto& to = request_.sampling.*found->to;
-  if (found->to == &params::repetition_penalty) {
-    if (!repetition_field_.empty() && to != *number) return refuse("contradicts '" + repetition_field_ + "'");
-    repetition_field_ = field_;
-  }
-  if (found->to == &params::typical_p) {
-    if (!typical_field_.empty() && to != *number) return refuse("contradicts '" + typical_field_ + "'");
-    typical_field_ = field_;
+  if (named != nullptr) {
+    if (!named->empty() && to != *number) return refuse("contradicts '" + *named + "'");
+    *named = field_;
   }
   to = *number;
   return {};
@@ -108,31 +77,21 @@ result<void> completion_fields::take_dry_base(value_ref value) {
   return {};
 }
 
-result<void> completion_fields::take_count(value_ref value) {
-  struct count_field {
-    std::string_view name;
-    std::uint32_t most;
-    std::uint32_t engine::sampling_params::*to;
-    std::optional<std::uint32_t> all;  ///< what -1 means
-  };
-  using params = engine::sampling_params;
-  const std::array<count_field, 4> fields{
-      {{"top_k", top_k_max, &params::top_k, 0},
-       {"repeat_last_n", repeat_last_n_max, &params::repeat_last_n,
-        std::min(limits_.lengths.context_tokens, repeat_last_n_max)},
-       {"dry_allowed_length", engine::dry_allowed_length_max, &params::dry_allowed_length, std::nullopt},
-       {"dry_penalty_last_n", std::numeric_limits<std::int32_t>::max(), &params::dry_last_n,
-        engine::whole_sequence}}};
-  const auto* const found = find_named(fields, field_);
-  auto& to = request_.sampling.*found->to;
-  if (value == json::value(-1) && found->all) {
-    to = *found->all;
+result<void> completion_fields::set_count(value_ref value, std::uint32_t most, std::uint32_t& to,
+                                          std::optional<std::uint32_t> all) {
+  if (value == json::value(-1) && all) {
+    to = *all;
     return {};
   }
-  const auto number = integer(value, 0, found->most);
+  const auto number = integer(value, 0, most);
   if (!number) return number.error();
   to = static_cast<std::uint32_t>(*number);
   return {};
+}
+
+result<void> completion_fields::take_repeat_last_n(value_ref value) {
+  const auto all = std::min(limits_.lengths.context_tokens, repeat_last_n_max);
+  return set_count(value, repeat_last_n_max, request_.sampling.repeat_last_n, all);
 }
 
 /// Texts across which DRY sees no repetition; none are none.

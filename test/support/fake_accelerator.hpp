@@ -107,6 +107,7 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] bool continue_adapter() override;
   void drop_adapter(std::uint32_t index) noexcept override;
   void clear(std::span<const engine::kv_page> pages) noexcept override;
+  void wait_idle() noexcept override {}
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
@@ -116,6 +117,10 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] const char* name() const noexcept override { return "fake"; }
   [[nodiscard]] bool resident() const noexcept override { return false; }
   [[nodiscard]] std::uint64_t vram_bytes() const noexcept override { return 0; }
+  // Its weights are nothing that could be shared, lost or damaged.
+  void unmap_weights() override {}
+  [[nodiscard]] engine::result<void> map_weights(const engine::shared_weights&) override { return {}; }
+  [[nodiscard]] std::vector<std::string> audit() override { return {}; }
 
   /// The process that used it dies: its sequences are forgotten, and of what was launched after the last
   /// collected step nothing has happened yet. Another scheduler may use it at once.

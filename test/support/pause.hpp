@@ -6,8 +6,8 @@
 
 namespace orcd::test {
 
-/// A pace, a silence, a delay, or how long something must not happen. Who waits for something to happen waits
-/// for that (wait_until.hpp). `why` is for the reader.
+/// A pace, a silence, a delay, or how long something must not happen. A test that waits for
+/// something to happen waits for that (wait_until.hpp). `why` is for the reader.
 template <class Rep, class Period>
 void pause(std::chrono::duration<Rep, Period> time, [[maybe_unused]] const char* why) {
   std::this_thread::sleep_for(time);

@@ -25,6 +25,10 @@ class depth_limit : public engine::accelerator {
       const std::function<void(unsigned percent)>& progress) override {
     return device_.load(m, config, progress);
   }
+  void unmap_weights() override { device_.unmap_weights(); }
+  [[nodiscard]] engine::result<void> map_weights(const engine::shared_weights& from) override {
+    return device_.map_weights(from);
+  }
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return device_.chunk_tokens(); }
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return depth_; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return device_.kv_pages(); }
@@ -47,6 +51,7 @@ class depth_limit : public engine::accelerator {
     device_.extend(slot, have, pages);
   }
   void clear(std::span<const engine::kv_page> pages) noexcept override { device_.clear(pages); }
+  void wait_idle() noexcept override { device_.wait_idle(); }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override {
     device_.launch(sequences, interrupt);
@@ -62,6 +67,7 @@ class depth_limit : public engine::accelerator {
   [[nodiscard]] const char* name() const noexcept override { return device_.name(); }
   [[nodiscard]] bool resident() const noexcept override { return device_.resident(); }
   [[nodiscard]] std::uint64_t vram_bytes() const noexcept override { return device_.vram_bytes(); }
+  [[nodiscard]] std::vector<std::string> audit() override { return device_.audit(); }
 
  private:
   engine::accelerator& device_;

@@ -1,5 +1,5 @@
 // Many jobs on pages for few of them: each gets the tokens and log probabilities that it gets alone, bit for
-// bit, however often it is set back and computed again.
+// bit, however often it is preempted and computed again.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <vector>
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(many_streams_on_few_pages_get_what_each_gets_alone) {
       const auto device = bench.make(jobs, pages);
       const grown_run got = run_growing(*device, bench.limits, jobs, pages == 48);
       expect_same(got, alone, std::string(family) + ", pages " + std::to_string(pages));
-      BOOST_TEST_MESSAGE(family << ", " << pages << " pages: set back " << got.preemptions << " times");
+      BOOST_TEST_MESSAGE(family << ", " << pages << " pages: preempted " << got.preemptions << " times");
       BOOST_TEST(got.preemptions > 0U);
       BOOST_TEST(got.preemptions < jobs);
     }
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(drafts_and_lost_steps_change_nothing_on_few_pages) {
                                         if (step % 11 == 5) loop.interrupt();
                                       });
     expect_same(got, alone, "depth " + std::to_string(depth));
-    BOOST_TEST_MESSAGE("depth " << depth << ": set back " << got.preemptions << " times");
+    BOOST_TEST_MESSAGE("depth " << depth << ": preempted " << got.preemptions << " times");
     BOOST_TEST(got.preemptions > 0U);
     BOOST_TEST(got.drafts.right > 0U);
     BOOST_TEST(got.drafts.tokens > got.drafts.right);

@@ -1,5 +1,5 @@
 // Random loads on few pages against the same loads on ample ones: what a job gets does not depend on how
-// often it, or another one, was set back. To repeat one: ORCD_GROWTH_SEED=<seed>.
+// often it, or another one, was preempted. To repeat one: ORCD_GROWTH_SEED=<seed>.
 #include <algorithm>
 #include <boost/lexical_cast.hpp>
 #include <cstdlib>
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(jobs_on_few_pages_get_what_they_get_on_ample_ones) {
       most = std::max(most, few.preemptions);
     }
   }
-  BOOST_TEST_MESSAGE(jobs << " jobs, set back " << preemptions << " times, at most " << most << " in a run");
+  BOOST_TEST_MESSAGE(jobs << " jobs, preempted " << preemptions << " times, at most " << most << " in a run");
   BOOST_TEST((chosen != nullptr || preemptions > 300U));
 }
 

@@ -1,4 +1,4 @@
-// Jobs that get their pages as they grow, and are set back when there are none: what they tell, who goes
+// Jobs that get their pages as they grow, and are preempted when there are none: what they tell, who goes
 // first, and what a job that waits again may still meet.
 #include <set>
 
@@ -28,7 +28,7 @@ struct growth_bench : scheduler_bench {
     const kv_cache_counts counts = loop->counts().cache;
     return counts.pages - counts.pages_free - counts.pages_cached;
   }
-  /// Two jobs of whom the second one came last, until it is set back.
+  /// Two jobs of whom the second one came last, until it is preempted.
   void set_one_back() {
     first = submit("first", prompt_of(8), 16);
     auto job = request("second", prompt_of(8, 60), 16);
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_was_set_back_can_be_ended) {
   }
 }
 
-// Nobody but the oldest is sure to go on, and it does, however often others are set back for it.
+// Nobody but the oldest is sure to go on, and it does, however often others are preempted for it.
 BOOST_AUTO_TEST_CASE(the_oldest_job_never_stops) {
   growth_bench b(17, 8, 2);
   std::vector<sink_ptr> sinks;
@@ -215,8 +215,8 @@ BOOST_AUTO_TEST_CASE(the_oldest_job_never_stops) {
   b.expect_nothing_lost();
 }
 
-// Prompts share the steps' columns. Who asks for one token has its pages until its prompt has had its turn,
-// and those that grow meanwhile take no pages from it.
+// Prompts share the steps' columns. A job that asks for one token has its pages until its prompt has had its
+// turn, and those that grow meanwhile take no pages from it.
 BOOST_AUTO_TEST_CASE(jobs_whose_prompts_wait_for_their_turn_are_seldom_set_back) {
   growth_bench b(24, 12);
   b.options.chunk_tokens = 2;

@@ -38,6 +38,15 @@ class loading_accelerator final : public engine::accelerator {
   void launch(std::span<const engine::sequence_step>, const engine::interrupt_flag&) override {}
   bool collect(const engine::interrupt_flag&, std::vector<engine::sampled_token>&) override { return true; }
   void release(engine::slot_id) noexcept override {}
+  // There are no pages, adapters or weights of it.
+  void unmap_weights() override {}
+  engine::result<void> map_weights(const engine::shared_weights&) override { return {}; }
+  void drop_adapter(std::uint32_t) noexcept override {}
+  void begin(const engine::sequence_start&) override {}
+  void extend(engine::slot_id, std::uint32_t, std::span<const engine::kv_page>) override {}
+  void clear(std::span<const engine::kv_page>) noexcept override {}
+  void wait_idle() noexcept override {}
+  std::vector<std::string> audit() override { return {}; }
   std::span<const float> logits(engine::slot_id) const noexcept override { return {}; }
   const char* name() const noexcept override { return "loading"; }
   bool resident() const noexcept override { return false; }

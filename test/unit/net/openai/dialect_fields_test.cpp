@@ -2,6 +2,7 @@
 // is not served.
 #include <boost/test/unit_test.hpp>
 
+#include "net/openai/completion_fields.hpp"
 #include "net/openai/completion_request.hpp"
 #include "net/openai/left_fields.hpp"
 #include "test/unit/net/openai/request_fixture.hpp"
@@ -221,6 +222,14 @@ BOOST_AUTO_TEST_CASE(what_an_answer_shows) {
   BOOST_TEST(chat(R"(,"separate_reasoning":false)").shows.raw_reasoning);
   BOOST_TEST(refused(R"(,"reasoning_format":"deepseek-legacy")") == "reasoning_format");
   BOOST_TEST(refused(R"(,"return_token_ids":1)") == "return_token_ids");
+}
+
+BOOST_AUTO_TEST_CASE(which_other_apis_have_a_field) {
+  BOOST_TEST((is_worker_field("min_p") && is_llama_field("min_p")));
+  BOOST_TEST((is_worker_field("chat_template_kwargs") && !is_llama_field("chat_template_kwargs")));
+  BOOST_TEST((!is_worker_field("stream") && is_llama_field("stream")));
+  BOOST_TEST((!is_worker_field("messages") && !is_llama_field("messages")));
+  BOOST_TEST((!is_worker_field("min_q") && !is_llama_field("min_q")));
 }
 
 BOOST_AUTO_TEST_CASE(what_the_template_is_told) {

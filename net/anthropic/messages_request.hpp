@@ -1,6 +1,6 @@
 // The bodies of POST /v1/messages and /v1/messages/count_tokens: bytes to a validated request for a chat. A
-// field is honoured or refused by name; docs/api.md lists them. What both APIs have is checked by the fields
-// of /v1/chat/completions (completion_fields.hpp). Pure. Private to net/.
+// field is honoured or refused by name; docs/api/anthropic.md lists them. What both APIs have is checked by
+// the fields of /v1/chat/completions (completion_fields.hpp). Pure. Private to net/.
 #pragma once
 
 #include <string_view>

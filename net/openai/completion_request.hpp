@@ -1,6 +1,6 @@
 // The bodies of POST /v1/chat/completions and /v1/completions: bytes to a validated request. A field is
-// honoured, left because it cannot change an answer (left_fields.hpp), or refused by name; docs/api.md lists
-// them. Pure: no socket, no tokenizer, no template. Source: WORK-3120. Private to net/.
+// honoured, left because it cannot change an answer (left_fields.hpp), or refused by name; docs/api/openai.md
+// lists them. Pure: no socket, no tokenizer, no template. Source: WORK-3120. Private to net/.
 #pragma once
 
 #include <boost/json/array.hpp>

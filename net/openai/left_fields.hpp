@@ -1,5 +1,5 @@
 // Fields that clients send and that cannot change an answer here: they are taken and left, so that a client
-// which was written for another server works. This is the whole list; docs/api.md has it too. With
+// which was written for another server works. This is the whole list; docs/api/openai.md has it too. With
 // --strict-fields they are refused by name. Pure. Private to net/.
 #pragma once
 

@@ -1,6 +1,6 @@
 // The body of POST /v1/responses: bytes to a validated request for a chat, and what its answer needs to know
-// of it. A field is honoured or refused by name; docs/api.md lists them. What both APIs have is checked by
-// the fields of /v1/chat/completions (completion_fields.hpp). Pure. Private to net/.
+// of it. A field is honoured or refused by name; docs/api/responses.md lists them. What both APIs have is
+// checked by the fields of /v1/chat/completions (completion_fields.hpp). Pure. Private to net/.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,8 @@ import pytest
 from lora_files import Shape, write_adapter
 from worker_process import BUILD, PROJECT, Worker
 
-API, OPERATIONS, README = (PROJECT / name for name in ('docs/api.md', 'docs/operations.md', 'README.md'))
+OPERATIONS, README = PROJECT / 'docs' / 'operations.md', PROJECT / 'README.md'
+API = [PROJECT / 'docs' / 'api.md', *sorted((PROJECT / 'docs' / 'api').glob('*.md'))]
 TEMPLATE = '''{% for t in tools %}tool {{ t.function.name }}
 {% endfor %}{% for m in messages %}{{ m.role }}: {{ m.content }}
 {% endfor %}{% if add_generation_prompt %}assistant:{% endif %}'''
@@ -36,7 +37,7 @@ def test_the_chat_and_its_tools_are_what_inspect_reads(tmp_path):
 
 
 def test_the_program_of_the_c_api_compiles_as_shown(tmp_path):
-    (block,) = [b for b in blocks(API) if 'worker_cuda' in b]
+    (block,) = [b for page in API for b in blocks(page) if 'worker_cuda' in b]
     lines = block.splitlines()
     assert [line.split()[0] for line in lines] == [
         'tools/packages.sh', 'tools/build.sh', 'tools/fetch_demo_model.sh', 'cc', './example']
@@ -95,7 +96,10 @@ def shapes(lines) -> list:
 
 
 def test_the_commands_of_the_api_print_what_is_shown(tiny):
-    shown = transcripts(API)
+    by_page = {page.name: transcripts(page) for page in API}
+    for page in ('openai.md', 'anthropic.md', 'llama_server.md', 'ollama.md'):
+        assert by_page[page], page
+    shown = [one for examples in by_page.values() for one in examples]
     assert len(shown) >= 6
     for command, answer in shown:
         assert command.startswith('curl -s') and 'http://127.0.0.1:8080/' in command, command
@@ -109,7 +113,7 @@ def test_the_commands_of_the_api_print_what_is_shown(tiny):
 
 
 def test_the_adapters_of_the_api_are_chosen_as_shown(models, tmp_path):
-    (block,) = [b for b in blocks(API) if '--lora' in b]
+    (block,) = [b for page in API for b in blocks(page) if '--lora' in b]
     start, ask = block.splitlines()
     assert start.startswith('worker-orcd --model base.gguf ')
     words = start.split()[1:]
@@ -125,7 +129,7 @@ def test_the_adapters_of_the_api_are_chosen_as_shown(models, tmp_path):
         assert said['model'] == 'legal' and said['choices'][0]['text'], said
 
 
-@pytest.mark.parametrize('page', [README, API, OPERATIONS])
+@pytest.mark.parametrize('page', [README, OPERATIONS, *API], ids=lambda page: page.name)
 def test_tools_that_a_document_calls_are_there(page):
     for name in set(re.findall(r'\b((?:tools|bench|test)/[\w./]+\.(?:sh|py|cpp|hpp))\b', page.read_text())):
         assert (PROJECT / name).exists(), name

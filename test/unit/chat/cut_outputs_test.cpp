@@ -212,6 +212,14 @@ BOOST_AUTO_TEST_CASE(arguments_that_are_a_text_are_handed_out_as_far_as_they_cam
   BOOST_TEST(in_pieces(hermes, {}, begin + "\\u00", {}, output_end::cut) == expected);
 }
 
+/// Whether there is a call of a function that nobody offers. Where no mark begins a call, its beginning is
+/// text until its arguments come.
+bool has_strange_call(const engine::output_format& format, const parted& output) {
+  if (format.calls != call_format::llama3 && format.calls != call_format::glm) return false;
+  return !std::ranges::all_of(output.calls,
+                              [](const call& one) { return one.name == "look_up" || one.name == "now"; });
+}
+
 // Of outputs that are damaged at random, too, what a cut hands out is what the whole output would have had.
 BOOST_AUTO_TEST_CASE(damaged_outputs_at_any_byte_in_any_pieces) {
   std::mt19937 random(5);
@@ -223,7 +231,8 @@ BOOST_AUTO_TEST_CASE(damaged_outputs_at_any_byte_in_any_pieces) {
       const auto whole = in_pieces(format, known(), wrong, {});
       const auto got = in_pieces(format, known(), cut, {}, output_end::cut);
       BOOST_TEST(in_pieces(format, known(), cut, random_cuts(size, random), output_end::cut) == got, cut);
-      BOOST_TEST(begins(whole.content, got.content), got << " of " << whole);
+      if (!has_strange_call(format, whole))
+        BOOST_TEST(begins(whole.content, got.content), got << " of " << whole);
       for (std::size_t n = 0; n < got.calls.size(); ++n) {
         if (!is_object(got.calls[n].arguments)) continue;
         BOOST_TEST((n < whole.calls.size() && got.calls[n] == whole.calls[n]), got << " of " << whole);

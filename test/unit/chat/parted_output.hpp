@@ -123,7 +123,12 @@ inline std::string damaged(std::string text, std::mt19937& random) {
       case 0: text.erase(at, 1 + random() % 4); break;
       case 1: text.insert(at, 1, bytes[random() % bytes.size()]); break;
       case 2: text[at] = bytes[random() % bytes.size()]; break;
-      default: text.insert(at, text.substr(random() % text.size(), random() % 12)); break;
+      default: {
+        // One after the other: compilers evaluate arguments in orders of their own.
+        const std::size_t from = random() % text.size();
+        const std::size_t size = random() % 12;
+        text.insert(at, text.substr(from, size));
+      }
     }
   }
   return text;

@@ -184,7 +184,7 @@ def fill_with(tab: Tab, messages: list) -> str:
 
 # Of the processor, for what a test cannot have alone is time by the clock.
 SHOWN_MAX = 1000
-PAINTED_MAX = 100
+USABLE_MAX = 200
 
 
 def processor_time(tab):
@@ -252,17 +252,11 @@ def test_the_first_paint_is_soon_and_needs_no_network(tab):
     used = processor_time(tab)
     tries = []
     for _ in range(5):
-        spent = used()
-        tab.reload()
+        tab.reload()  # counts from nothing
         tab.wait(lambda: tab.page.evaluate(painted), 'it is painted')
-        spent = used() - spent
-        by_clock = tab.page.evaluate(painted) - tab.page.evaluate("""
-            performance.getEntriesByType('navigation')[0].responseStart""")
-        tries.append((by_clock, spent))
-        if min(by_clock, spent) <= PAINTED_MAX:
-            break
-    else:
-        raise AssertionError(tries)
+        tries.append(used())
+    # All until it can be used, of which the paint is a part.
+    assert 0 < min(tries) <= USABLE_MAX, tries
     answer_with(tab, said('One.'))
     tab.say('Go')
     tab.wait(lambda: tab.said() == 'One.', 'the answer')

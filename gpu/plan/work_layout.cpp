@@ -36,6 +36,19 @@ struct widths {
   std::uint64_t activated_words = 0;  ///< flagged words of a token: two f16 values each, or one f32
 };
 
+/// Weights of all layers that a token is multiplied by.
+std::uint64_t products_of(const engine::model_spec& spec) noexcept {
+  const std::uint64_t matrices = has_gate(spec.activation) ? 3 : 2;
+  std::uint64_t sum = 0;
+  for (const engine::layer_spec& layer : spec.layers) {
+    const std::uint64_t used = layer.ffn == engine::ffn_kind::moe ? std::max(spec.experts_used, 1U) : 1;
+    const std::uint64_t attention = std::uint64_t{layer.heads + 2 * layer.kv_heads} * spec.key_length +
+                                    std::uint64_t{layer.heads} * spec.value_length;
+    sum += spec.embedding * (attention + matrices * (used * layer.ffn_size + layer.shared_size));
+  }
+  return sum;
+}
+
 }  // namespace
 
 step_choices choices_for(const engine::model_spec& spec, const engine::accelerator_config& config,
@@ -47,9 +60,18 @@ step_choices choices_for(const engine::model_spec& spec, const engine::accelerat
   }
   if (wanted.chunk_tokens == 0) wanted.chunk_tokens = config.chunk_tokens;
   // Latents have a workspace for every head of every column.
-  if (wanted.chunk_tokens == 0)
-    wanted.chunk_tokens = spec.latent ? engine::prompt_tokens_least : engine::prompt_tokens_for(config.slots);
+  if (wanted.chunk_tokens == 0 && spec.latent) wanted.chunk_tokens = engine::prompt_tokens_least;
+  wanted.shortens = wanted.chunk_tokens == 0;
+  if (wanted.shortens)
+    wanted.chunk_tokens = engine::prompt_tokens_of(spec.experts, spec.experts_used, products_of(spec));
   return wanted;
+}
+
+std::optional<step_choices> with_shorter_steps(const step_choices& choices) noexcept {
+  if (!choices.shortens || choices.chunk_tokens <= engine::prompt_tokens_least) return std::nullopt;
+  step_choices out = choices;
+  out.chunk_tokens = std::max(engine::prompt_tokens_least, choices.chunk_tokens / 2);
+  return out;
 }
 
 cuda_extents extents_for(const engine::model_spec& spec, const engine::accelerator_config& config,

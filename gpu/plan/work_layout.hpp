@@ -20,14 +20,18 @@ namespace orcd::gpu {
 
 /// What a backend's owner may choose about steps.
 struct step_choices {
-  std::uint32_t chunk_tokens = 0;             ///< 0: the configuration's, or the best for its slots
+  std::uint32_t chunk_tokens = 0;             ///< 0: the configuration's, or the best for the model
   std::optional<std::uint32_t> one_kernel{};  ///< cuda_extents::one_kernel
+  bool shortens = false;                      ///< nobody asked for chunk_tokens, so that memory may decide
 };
 /// The decode program ends with the choice of a token, which models that embed or rank do not make; one that
 /// attends all to all takes a whole context at once.
 [[nodiscard]] step_choices choices_for(const engine::model_spec& spec,
                                        const engine::accelerator_config& config,
                                        step_choices wanted = {}) noexcept;
+/// The next ones that take less memory: half the prompt tokens of a step. None if somebody asked for as many
+/// or there are no shorter steps.
+[[nodiscard]] std::optional<step_choices> with_shorter_steps(const step_choices& choices) noexcept;
 
 /// The sizes that memory is planned for.
 struct cuda_extents {

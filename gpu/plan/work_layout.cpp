@@ -5,6 +5,7 @@
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
 #include "kernels/attention/paged_attention.hpp"
+#include "kernels/images/column_image.hpp"
 #include "kernels/layer/experts_args.hpp"
 #include "kernels/sample/sample_args.hpp"
 
@@ -108,17 +109,16 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
   const std::uint64_t hidden_values = gated ? 2ULL * w.ffn : has_gate(spec.activation) ? 0 : w.ffn;
   hidden = plan.reserve(columns * hidden_values * sizeof(float));
-  const bool rounds = spec.integer_activations;
-  ints = plan.reserve(rounds ? columns * std::max({w.embedding, w.attended, w.ffn}) : 0);
-  int_scales = plan.reserve(rounds ? columns * sizeof(float) : 0);
-  int_sums = plan.reserve(rounds ? columns * sizeof(std::int32_t) : 0);
-  activated = plan.reserve(pairs * w.ffn * 2);
+  reserve_inputs(spec.integer_activations ? std::max({w.embedding, w.attended, w.ffn}) : 0,
+                 spec.integer_activations ? 0 : std::max(w.embedding, w.attended), columns, plan);
+  // As an image it has columns between experts' tiles.
+  activated = plan.reserve(kernels::sorted_image_columns(pairs, std::max(spec.experts, 1U)) * w.ffn * 2);
   arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
   router_logits = plan.reserve(columns * spec.experts * sizeof(float));
   chosen = plan.reserve(pairs * sizeof(std::int32_t));
   expert_weights = plan.reserve(pairs * sizeof(float));
   order = plan.reserve(pairs * sizeof(std::int32_t));
-  tiles = plan.reserve(pairs * sizeof(kernels::expert_tile));  // as many as tiles of one column
+  tiles = plan.reserve(pairs * sizeof(kernels::image_tile));  // as many as tiles of one column
   tile_count = plan.reserve(sizeof(std::int32_t));
   logits = plan.reserve(std::uint64_t{extents.sampling()} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
@@ -153,6 +153,15 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
   bytes = reserve_latents(spec, columns, plan);
+}
+
+void work_layout::reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,
+                                 arena_plan& plan) {
+  ints = plan.reserve(columns * int_width);
+  int_scales = plan.reserve(int_width > 0 ? columns * sizeof(float) : 0);
+  int_sums = plan.reserve(int_width > 0 ? columns * sizeof(std::int32_t) : 0);
+  image_bytes = (columns + kernels::image_align) * image_width * 2;
+  image = plan.reserve(image_bytes);
 }
 
 std::uint64_t work_layout::reserve_latents(const engine::model_spec& spec, std::uint64_t columns,

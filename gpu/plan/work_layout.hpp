@@ -92,6 +92,7 @@ struct work_layout {
   std::uint64_t half_out, residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partials, logits, banned, key;
+  std::uint64_t image, image_bytes;  ///< of operand B, of a dense product's input
   std::uint64_t program, program_state, program_stamps;
   /// Flagged words that the blocks of the decode program hand to each other.
   struct {
@@ -106,6 +107,9 @@ struct work_layout {
   std::uint64_t bytes = 0;
 
  private:
+  /// Inputs of products besides rows of f16: rows of int8, or an image; of a width of 0 there is none.
+  void reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,
+                      arena_plan& plan);
   /// Behind the others; returns the end.
   std::uint64_t reserve_latents(const engine::model_spec& spec, std::uint64_t columns, arena_plan& plan);
 };

@@ -2,6 +2,7 @@
 // streaming-read ceiling that the same run measures, and TFLOP/s.
 //   bench_cuda_matmul [--columns N,N...] [--only TEXT] [--sweep]
 // --only takes the matrices whose name contains TEXT; --sweep times every instance of the throughput kernel.
+// From 64 columns on, behind it: the product of prompts, and what making the image of its input takes.
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
@@ -14,6 +15,7 @@
 
 #include "bench/cuda_calls.hpp"
 #include "kernels/device/stream_read.hpp"
+#include "kernels/images/image_matmul.hpp"
 #include "kernels/layer/experts.hpp"
 #include "kernels/product/packed_matmul.hpp"
 #include "kernels/product/repack.hpp"
@@ -78,18 +80,22 @@ const std::vector<shape> shapes{
     {"oss gate_up x4", packed_format::mxfp4, 2880, 2880, true, 32},
     {"oss down x4", packed_format::mxfp4, 2880, 2880, false, 32},
     {"oss head", packed_format::q8_0, 201088, 2880},
+    {"30b gate_up x4", packed_format::q4_k, 768, 2048, true, 32},
+    {"30b down x4 q6_k", packed_format::q6_k, 2048, 768, false, 32},
 };
 
 struct buffers {
   std::byte* pool = allocate<std::byte>(pool_bytes);
   __half* x = allocate<__half>(4ULL * columns_max * 8192);
   float* out = allocate<float>(1ULL << 26U);
-  __half* act = allocate<__half>(4ULL * columns_max * 8192);
+  __half* act = allocate<__half>(5ULL * columns_max * 8192);
   float* scales = allocate<float>(1 << 18);
   std::int32_t* order = allocate<std::int32_t>(4 * columns_max);
   expert_tile* tiles = allocate<expert_tile>(4096);
   std::int32_t* tile_count = allocate<std::int32_t>(1);
   std::int32_t* chosen = allocate<std::int32_t>(4 * columns_max);
+  __half* image = allocate<__half>(5ULL * columns_max * 8192);
+  image_tile* image_tiles = allocate<image_tile>(4096);
 
   buffers() {
     std::vector<std::uint32_t> random(pool_bytes / 4);
@@ -99,6 +105,9 @@ struct buffers {
       word = static_cast<std::uint32_t>(state >> 33U) & 0xBBFFBBFFU;  // pairs of finite halves
     }
     check(cudaMemcpy(pool, random.data(), pool_bytes, cudaMemcpyHostToDevice), "copy");
+    // Not zero: divisions of zeros take longer.
+    const std::vector<float> ones(1 << 18, 1e-3F);
+    check(cudaMemcpy(scales, ones.data(), ones.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
     check(cudaMemcpy(x, random.data(), 8ULL * columns_max * 8192, cudaMemcpyHostToDevice), "copy");
     std::vector<std::int32_t> ids(4 * columns_max);
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(random[i] >> 8U) % 32;
@@ -183,6 +192,63 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, cons
   return columns > 64 ? median_us(5, 4, run) : median_us(7, 12, run);
 }
 
+/// Microseconds of the product of prompts, and of making its image.
+struct image_times {
+  double product = 0, image = 0;
+};
+image_times time_images(const buffers& b, const shape& s, std::uint32_t columns) {
+  const std::uint64_t one = (packed_bytes(s.format, s.rows, s.cols) + 255) / 256 * 256;
+  const std::uint32_t matrices = s.paired ? 2 : 1;
+  const std::uint64_t stack = one * std::max(1U, s.experts);
+  const std::uint64_t copies = std::max<std::uint64_t>(1, pool_bytes / (stack * matrices));
+  const std::uint32_t most = image_tile_columns(s.format);
+  const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
+  image_matmul_args t{};
+  packed_matmul_args& a = t.matmul;
+  to_image_args g{};
+  a.x_stride = image_columns(columns);
+  if (s.experts > 0) {
+    a.x_stride = static_cast<std::uint32_t>(sorted_image_columns(pairs, s.experts));
+    check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, nullptr, b.tile_count, most},
+                              b.image_tiles, nullptr),
+          "sort");
+    t.order = g.order = b.order;
+    t.tiles = g.tiles = b.image_tiles;
+    t.tile_count = g.tile_count = b.tile_count;
+    t.tiles_max = g.tiles_max = sorted_tiles_max(pairs, s.experts, most);
+    t.tile_columns = most;
+    g.x_divisor = s.paired ? 4 : 1;
+  }
+  g.x = b.x;
+  g.x_stride = (s.cols + 63) / 64 * 64;
+  g.x_order = half_order::packed;
+  g.columns = columns;
+  g.image = b.image;
+  g.image_columns = a.x_stride;
+  a.columns = pairs;
+  a.matrices = matrices;
+  a.x = b.image;
+  a.out = b.out;
+  a.out_stride = s.rows;
+  a.act = b.act;
+  a.act_stride = a.x_stride;
+  if (s.paired) a.output = matmul_output::swiglu;
+  const double image = median_us(5, 4, [&](int) { check(launch_to_image(g, nullptr), "image"); });
+  const double product = median_us(5, 4, [&](int i) {
+    for (std::uint32_t m = 0; m < matrices; ++m) {
+      a.w[m] = {b.pool + (static_cast<std::uint64_t>(i) % copies * matrices + m) * stack,
+                packed_row_scales(s.format, s.rows) > 0 ? b.scales : nullptr,
+                s.rows,
+                s.cols,
+                s.format,
+                s.experts > 0 ? one : 0,
+                s.rows};
+    }
+    check(launch_image_matmul(t, nullptr), s.name);
+  });
+  return {product, image};
+}
+
 /// Bytes of weights that a launch must read at least once.
 double bytes_of(const shape& s, std::uint32_t columns) {
   const double one = static_cast<double>(packed_bytes(s.format, s.rows, s.cols)) * (s.paired ? 2 : 1);
@@ -216,6 +282,11 @@ void print_row(const buffers& b, const shape& s, std::uint32_t columns, double c
   const double us = time_matmul(b, s, columns, {});
   std::printf("%-16s %5u %9.2f us %6.1f%% %7.0f TFLOP/s", s.name, columns, us,
               100 * bytes_of(s, columns) / us / 1e3 / ceiling, flops_of(s, columns) / us / 1e6);
+  if (columns >= 64 && image_tile_columns(s.format) > 0 && (!s.paired || s.rows % 64 == 0)) {
+    const image_times by = time_images(b, s, columns);
+    std::printf("; prompts' %9.2f us %7.0f TFLOP/s, image %7.2f us", by.product,
+                flops_of(s, columns) / by.product / 1e6, by.image);
+  }
   std::fflush(stdout);
   if (sweep && columns > 1) print_instances(b, s, columns);
   std::printf("\n");

@@ -69,7 +69,7 @@ struct accelerator_config {
   /// Drafts (sequence_step::samples) that the sequences of a step may bring, all together; the accelerator
   /// may plan for fewer. 0: none.
   std::uint32_t draft_tokens = 0;
-  /// chunk_tokens() that is asked for; 0: as the accelerator does best with its slots. The host backend and
+  /// chunk_tokens() that is asked for; 0: as the accelerator does best with the model. The host backend and
   /// models that embed or rank do not look at it.
   std::uint32_t chunk_tokens = 0;
 };

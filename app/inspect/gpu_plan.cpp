@@ -1,5 +1,7 @@
 #include "app/inspect/gpu_plan.hpp"
 
+#include <optional>
+
 #include "engine/model/kv_type.hpp"
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
@@ -21,8 +23,9 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
   return __builtin_mul_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
 }
 
-gpu::cuda_extents extents_of(const engine::model_spec& spec, const gpu_plan_request& request,
-                             std::uint32_t context, std::uint32_t kv_pages) noexcept {
+/// What a worker's engine is told.
+engine::accelerator_config config_of(const gpu_plan_request& request, std::uint32_t context,
+                                     std::uint32_t kv_pages) noexcept {
   engine::accelerator_config config;
   config.slots = request.slots;
   config.context_tokens = context;
@@ -31,7 +34,16 @@ gpu::cuda_extents extents_of(const engine::model_spec& spec, const gpu_plan_requ
   config.adapters = request.adapters;
   config.draft_tokens = gpu::draft_tokens_wanted;
   config.chunk_tokens = request.chunk_tokens;
-  return gpu::extents_for(spec, config, gpu::choices_for(spec, config));
+  return config;
+}
+gpu::step_choices choices_of(const engine::model_spec& spec, const gpu_plan_request& request) noexcept {
+  return gpu::choices_for(spec, config_of(request, request.context, request.kv_pages));
+}
+/// The ones with the smallest workspace that an engine takes before it gives up.
+gpu::step_choices shortest_of(const engine::model_spec& spec, const gpu_plan_request& request) noexcept {
+  gpu::step_choices out = choices_of(spec, request);
+  while (const auto shorter = gpu::with_shorter_steps(out)) out = *shorter;
+  return out;
 }
 
 /// What a context of so many positions makes of an engine.
@@ -40,8 +52,8 @@ struct engine_bytes {
 };
 
 engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& request, std::uint32_t context,
-                      std::uint32_t kv_pages) noexcept {
-  const gpu::cuda_extents extents = extents_of(spec, request, context, kv_pages);
+                      std::uint32_t kv_pages, const gpu::step_choices& choices) noexcept {
+  const gpu::cuda_extents extents = gpu::extents_for(spec, config_of(request, context, kv_pages), choices);
   const std::uint64_t logits = product(request.slots, product(spec.vocab, sizeof(float)));
   engine_bytes out;
   out.kv = product(extents.memory_pages(), gpu::kv_page_bytes(spec, request.kv));
@@ -61,12 +73,13 @@ std::uint64_t required_of(const gpu_plan& plan, const engine_bytes& bytes) noexc
 /// The KV cache is made of whole pages, so that contexts of whole pages are all there are to choose from.
 std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
                           const gpu_plan_request& request) {
+  const gpu::step_choices shortest = shortest_of(spec, request);
   std::uint32_t pages = spec.context_length / engine::kv_page_positions;
   std::uint32_t fit = 0;
   while (fit < pages) {
     const std::uint32_t half = fit + (pages - fit + 1) / 2;
     const std::uint32_t context = half * engine::kv_page_positions;
-    if (required_of(plan, bytes_of(spec, request, context, 0)) <= *plan.vram_bytes) {
+    if (required_of(plan, bytes_of(spec, request, context, 0, shortest)) <= *plan.vram_bytes) {
       fit = half;
     } else {
       pages = half - 1;
@@ -78,11 +91,30 @@ std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
 /// Whatever the rest leaves.
 std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec,
                             const gpu_plan_request& request) {
-  const std::uint64_t rest = required_of(plan, {0, plan.drafts_bytes, plan.workspace_bytes});
+  const engine_bytes least =
+      bytes_of(spec, request, request.context, request.kv_pages, shortest_of(spec, request));
+  const std::uint64_t rest = required_of(plan, {0, plan.drafts_bytes, least.workspace});
   if (rest >= *plan.vram_bytes) return 0;
   const std::uint64_t pages =
       (*plan.vram_bytes - rest) / request.engines / gpu::kv_page_bytes(spec, request.kv);
   return pages * engine::kv_page_positions;
+}
+
+/// What depends on the length of steps: as long as an engine would have them, or as short as memory demands.
+void choose_steps(const engine::model& m, const gpu_plan_request& request, gpu_plan& plan) {
+  const gpu::adapter_layout layout(m, request.adapters);
+  for (std::optional<gpu::step_choices> choices = choices_of(m.spec, request); choices;
+       choices = gpu::with_shorter_steps(*choices)) {
+    const auto config = config_of(request, request.context, request.kv_pages);
+    const gpu::cuda_extents extents = gpu::extents_for(m.spec, config, *choices);
+    plan.adapters_bytes =
+        gpu::adapter_arena(m, request.adapters, layout, request.slots, extents.adapted_columns()).bytes;
+    const engine_bytes bytes = bytes_of(m.spec, request, request.context, request.kv_pages, *choices);
+    plan.drafts_bytes = bytes.drafts;
+    plan.workspace_bytes = bytes.workspace;
+    plan.required_bytes = required_of(plan, bytes);
+    if (!plan.vram_bytes || plan.required_bytes <= *plan.vram_bytes) return;
+  }
 }
 
 }  // namespace
@@ -94,10 +126,6 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   one.context = request.context;
   one.kv_pages = request.kv_pages;
   one.kv = request.kv;
-  const gpu::adapter_layout layout(m, request.adapters);
-  const gpu::cuda_extents extents = extents_of(m.spec, request, request.context, request.kv_pages);
-  one.adapters_bytes =
-      gpu::adapter_arena(m, request.adapters, layout, request.slots, extents.adapted_columns()).bytes;
   const auto planned = gpu::plan_device_memory(gpu::with_parted_shapes(m), one);
   if (!planned) return planned.error();
   gpu_plan out;
@@ -106,14 +134,10 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   out.weights_bytes = planned->weights_bytes;
   out.kv_bytes = planned->kv_bytes;
   out.logits_bytes = planned->logits_bytes;
-  out.adapters_bytes = planned->adapters_bytes;
-  const engine_bytes bytes = bytes_of(m.spec, request, request.context, request.kv_pages);
-  out.drafts_bytes = bytes.drafts;
-  out.workspace_bytes = bytes.workspace;
   out.context_bytes = cuda_context_bytes;
   out.reserve_bytes = gpu::driver_reserve_bytes;
-  out.required_bytes = required_of(out, bytes);
   out.vram_bytes = request.vram_bytes;
+  choose_steps(m, request, out);
   if (!out.vram_bytes) return out;
   out.context_max = context_max(out, m.spec, request);
   out.kv_tokens_max = kv_tokens_max(out, m.spec, request);

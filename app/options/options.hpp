@@ -131,7 +131,7 @@ struct options {
   std::uint32_t context = 0;           ///< tokens per slot; 0 = the model's
   std::uint32_t kv_cache_size_mb = 0;  ///< MiB; 0 = whatever slots * context needs
   std::uint32_t kv_tokens = 0;         ///< positions of the KV cache; 0 = slots * context
-  std::uint32_t prefill_chunk = 0;     ///< prompt tokens of a step; 0 = by the number of slots
+  std::uint32_t prefill_chunk = 0;     ///< prompt tokens of a step; 0 = by the model
   bool no_prefix_cache = false;
   bool speculate = true;            ///< steps check drafts of the next tokens where that pays
   std::uint32_t drafts_always = 0;  ///< so many, whatever they cost; 0 = as many as pay

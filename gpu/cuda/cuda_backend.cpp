@@ -100,6 +100,9 @@ class cuda_backend final : public engine::accelerator {
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,
                                            const engine::accelerator_config& config) const;
+  engine::result<engine::memory_plan> fitting_plan(const engine::model& shapes,
+                                                   const engine::accelerator_config& config,
+                                                   step_choices choices, engine::memory_plan planned);
   void allocate(const engine::model& m, const engine::accelerator_config& config,
                 const std::function<void(unsigned)>& progress);
   void place_weights(const engine::model& m, const engine::weight_source& from,
@@ -167,6 +170,30 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   return plan;
 }
 
+/// `planned`, or with shorter steps what fits into the device's free memory.
+engine::result<engine::memory_plan> cuda_backend::fitting_plan(const engine::model& shapes,
+                                                               const engine::accelerator_config& config,
+                                                               step_choices choices,
+                                                               engine::memory_plan planned) {
+  const device_memory memory = device_->memory();
+  const bool imported = config.weights.imported.has_value();
+  for (;;) {
+    engine::memory_plan needed = planned;
+    if (imported) needed.weights_bytes = 0;
+    if (config.cache.imported) needed.kv_bytes = 0;
+    const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(shapes),
+                                 {memory.free_bytes, memory.total_bytes, device_->info()});
+    if (fits) return planned;
+    const auto shorter = with_shorter_steps(choices);
+    if (!shorter) return fits.error();
+    choices = *shorter;
+    options_.chunk_tokens = choices.chunk_tokens;
+    auto next = plan(shapes, config);
+    if (!next) return next.error();
+    planned = *next;
+  }
+}
+
 engine::result<engine::memory_plan> cuda_backend::load(const engine::model& given,
                                                        const engine::accelerator_config& config,
                                                        const std::function<void(unsigned)>& progress) {
@@ -188,14 +215,9 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
       if (!device) return device.error();
       device_.emplace(std::move(*device));
     }
-    const device_memory memory = device_->memory();
+    planned = fitting_plan(shapes, config, choices, *planned);
+    if (!planned) return planned.error();
     const bool imported = config.weights.imported.has_value();
-    engine::memory_plan needed = *planned;
-    if (imported) needed.weights_bytes = 0;
-    if (config.cache.imported) needed.kv_bytes = 0;
-    const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(shapes),
-                                 {memory.free_bytes, memory.total_bytes, device_->info()});
-    if (!fits) return fits.error();
     if (const auto parted = part_joined_latents(model_, 0); !parted) return parted.error();
     const auto ternary = prepare_ternary_weights(model_, 0, imported, [&] { progress(0); });
     if (!ternary) return ternary.error();

@@ -197,6 +197,8 @@ void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm
   product.matmul = args;
   if (kernels::balanced_matvec_best(args, columns)) {
     ORCD_CUDA(kernels::launch_balanced_matvec(product, stream_, shared_bytes_left()));
+  } else if (!is_paired(args) && images_best({args}, columns)) {
+    multiply_image(args);
   } else if (tiled_kernel_takes(args)) {
     ORCD_CUDA(kernels::launch_packed_matmul(product, stream_));
   } else {
@@ -292,6 +294,7 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
   kernels::packed_matmul_args down = down_of(layer);
+  if (images_best({normed(gate_up_of(layer)), down}, columns)) return dense_ffn_images(layer, columns);
   if (!adapts()) down.x_order = best_order({normed(gate_up_of(layer)), down}, columns);
   gate_up(layer, weights_.layers[layer].ffn_norm, columns, down.x_order);
   multiply(down, nullptr, columns);
@@ -336,6 +339,7 @@ bool cuda_forward::experts_take_packed(std::uint32_t layer, std::uint32_t column
 
 /// Returns the order in which the router has left the norm.
 kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
+  if (experts_take_images(layer, columns)) return expert_ffn_images(layer, columns);
   const std::uint32_t pairs = columns * spec_.experts_used;
   kernels::tiled_matmul_args gate_up;
   kernels::tiled_matmul_args down;

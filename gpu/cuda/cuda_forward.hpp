@@ -218,6 +218,13 @@ class cuda_forward {
   void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
                     kernels::tiled_matmul_args& down);
   void multiply_experts(const kernels::tiled_matmul_args& args);
+  [[nodiscard]] bool images_best(std::initializer_list<kernels::packed_matmul_args> products,
+                                 std::uint32_t columns) const;
+  void make_image(kernels::packed_matmul_args& args) const;
+  void multiply_image(const kernels::packed_matmul_args& args) const;
+  void dense_ffn_images(std::uint32_t layer, std::uint32_t columns);
+  [[nodiscard]] bool experts_take_images(std::uint32_t layer, std::uint32_t columns) const;
+  kernels::half_order expert_ffn_images(std::uint32_t layer, std::uint32_t columns);
   void head(std::uint32_t rows, const std::int32_t* residual_rows);
   void multiply_in_parts(const kernels::tiled_matmul_args& product);
   void take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,

@@ -5,6 +5,7 @@
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
 #include "kernels/attention/paged_attention.hpp"
+#include "kernels/images/column_image.hpp"
 #include "kernels/layer/experts_args.hpp"
 #include "kernels/sample/sample_args.hpp"
 
@@ -36,6 +37,19 @@ struct widths {
   std::uint64_t activated_words = 0;  ///< flagged words of a token: two f16 values each, or one f32
 };
 
+/// Weights of all layers that a token is multiplied by.
+std::uint64_t products_of(const engine::model_spec& spec) noexcept {
+  const std::uint64_t matrices = has_gate(spec.activation) ? 3 : 2;
+  std::uint64_t sum = 0;
+  for (const engine::layer_spec& layer : spec.layers) {
+    const std::uint64_t used = layer.ffn == engine::ffn_kind::moe ? std::max(spec.experts_used, 1U) : 1;
+    const std::uint64_t attention = std::uint64_t{layer.heads + 2 * layer.kv_heads} * spec.key_length +
+                                    std::uint64_t{layer.heads} * spec.value_length;
+    sum += spec.embedding * (attention + matrices * (used * layer.ffn_size + layer.shared_size));
+  }
+  return sum;
+}
+
 }  // namespace
 
 step_choices choices_for(const engine::model_spec& spec, const engine::accelerator_config& config,
@@ -47,9 +61,18 @@ step_choices choices_for(const engine::model_spec& spec, const engine::accelerat
   }
   if (wanted.chunk_tokens == 0) wanted.chunk_tokens = config.chunk_tokens;
   // Latents have a workspace for every head of every column.
-  if (wanted.chunk_tokens == 0)
-    wanted.chunk_tokens = spec.latent ? engine::prompt_tokens_least : engine::prompt_tokens_for(config.slots);
+  if (wanted.chunk_tokens == 0 && spec.latent) wanted.chunk_tokens = engine::prompt_tokens_least;
+  wanted.shortens = wanted.chunk_tokens == 0;
+  if (wanted.shortens)
+    wanted.chunk_tokens = engine::prompt_tokens_of(spec.experts, spec.experts_used, products_of(spec));
   return wanted;
+}
+
+std::optional<step_choices> with_shorter_steps(const step_choices& choices) noexcept {
+  if (!choices.shortens || choices.chunk_tokens <= engine::prompt_tokens_least) return std::nullopt;
+  step_choices out = choices;
+  out.chunk_tokens = std::max(engine::prompt_tokens_least, choices.chunk_tokens / 2);
+  return out;
 }
 
 cuda_extents extents_for(const engine::model_spec& spec, const engine::accelerator_config& config,
@@ -86,17 +109,16 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
   const std::uint64_t hidden_values = gated ? 2ULL * w.ffn : has_gate(spec.activation) ? 0 : w.ffn;
   hidden = plan.reserve(columns * hidden_values * sizeof(float));
-  const bool rounds = spec.integer_activations;
-  ints = plan.reserve(rounds ? columns * std::max({w.embedding, w.attended, w.ffn}) : 0);
-  int_scales = plan.reserve(rounds ? columns * sizeof(float) : 0);
-  int_sums = plan.reserve(rounds ? columns * sizeof(std::int32_t) : 0);
-  activated = plan.reserve(pairs * w.ffn * 2);
+  reserve_inputs(spec.integer_activations ? std::max({w.embedding, w.attended, w.ffn}) : 0,
+                 spec.integer_activations ? 0 : std::max(w.embedding, w.attended), columns, plan);
+  // As an image it has columns between experts' tiles.
+  activated = plan.reserve(kernels::sorted_image_columns(pairs, std::max(spec.experts, 1U)) * w.ffn * 2);
   arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
   router_logits = plan.reserve(columns * spec.experts * sizeof(float));
   chosen = plan.reserve(pairs * sizeof(std::int32_t));
   expert_weights = plan.reserve(pairs * sizeof(float));
   order = plan.reserve(pairs * sizeof(std::int32_t));
-  tiles = plan.reserve(pairs * sizeof(kernels::expert_tile));  // as many as tiles of one column
+  tiles = plan.reserve(pairs * sizeof(kernels::image_tile));  // as many as tiles of one column
   tile_count = plan.reserve(sizeof(std::int32_t));
   logits = plan.reserve(std::uint64_t{extents.sampling()} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
@@ -131,6 +153,15 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
   bytes = reserve_latents(spec, columns, plan);
+}
+
+void work_layout::reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,
+                                 arena_plan& plan) {
+  ints = plan.reserve(columns * int_width);
+  int_scales = plan.reserve(int_width > 0 ? columns * sizeof(float) : 0);
+  int_sums = plan.reserve(int_width > 0 ? columns * sizeof(std::int32_t) : 0);
+  image_bytes = (columns + kernels::image_align) * image_width * 2;
+  image = plan.reserve(image_bytes);
 }
 
 std::uint64_t work_layout::reserve_latents(const engine::model_spec& spec, std::uint64_t columns,

@@ -20,14 +20,18 @@ namespace orcd::gpu {
 
 /// What a backend's owner may choose about steps.
 struct step_choices {
-  std::uint32_t chunk_tokens = 0;             ///< 0: the configuration's, or the best for its slots
+  std::uint32_t chunk_tokens = 0;             ///< 0: the configuration's, or the best for the model
   std::optional<std::uint32_t> one_kernel{};  ///< cuda_extents::one_kernel
+  bool shortens = false;                      ///< nobody asked for chunk_tokens, so that memory may decide
 };
 /// The decode program ends with the choice of a token, which models that embed or rank do not make; one that
 /// attends all to all takes a whole context at once.
 [[nodiscard]] step_choices choices_for(const engine::model_spec& spec,
                                        const engine::accelerator_config& config,
                                        step_choices wanted = {}) noexcept;
+/// The next ones that take less memory: half the prompt tokens of a step. None if somebody asked for as many
+/// or there are no shorter steps.
+[[nodiscard]] std::optional<step_choices> with_shorter_steps(const step_choices& choices) noexcept;
 
 /// The sizes that memory is planned for.
 struct cuda_extents {
@@ -88,6 +92,7 @@ struct work_layout {
   std::uint64_t half_out, residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partials, logits, banned, key;
+  std::uint64_t image, image_bytes;  ///< of operand B, of a dense product's input
   std::uint64_t program, program_state, program_stamps;
   /// Flagged words that the blocks of the decode program hand to each other.
   struct {
@@ -102,6 +107,9 @@ struct work_layout {
   std::uint64_t bytes = 0;
 
  private:
+  /// Inputs of products besides rows of f16: rows of int8, or an image; of a width of 0 there is none.
+  void reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,
+                      arena_plan& plan);
   /// Behind the others; returns the end.
   std::uint64_t reserve_latents(const engine::model_spec& spec, std::uint64_t columns, arena_plan& plan);
 };

@@ -26,7 +26,8 @@ __device__ __forceinline__ bool any_sees_span(const warp_place& at, std::int32_t
   return __any_sync(0xFFFFFFFFU, sees_span(at.mine[0], begin) || sees_span(at.mine[1], begin)) != 0;
 }
 
-/// grid: (sets of queries of all chunks, kv heads).
+/// grid: (kv heads, sets of queries of all chunks): the sets of all heads that see most positions begin
+/// first, so that the last blocks are short.
 template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
     prefill_kernel(const __grid_constant__ attention_args_paged a, const __grid_constant__ chunk_grid grid,
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
   const std::int32_t slot = a.steps[at.column].slot;
 #pragma unroll 1
   for (std::uint32_t page = range.first + at.worker; page <= range.last; page += page_workers) {
-    const page_place place = page_of<W, K, V>(a, slot, page, blockIdx.y);
+    const page_place place = page_of<W, K, V>(a, slot, page, blockIdx.x);
     page_sums<W> sums;
     sums.clear();
     bool seen = false;
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(warpgroup_shared<W, Sets, Workers>::threads, B
   span_stager<W, Sets * warpgroup_warps> stager(readers_warp);
   const std::int32_t slot = a.steps[at.column].slot;
   const auto number_of = [&](std::uint32_t page) {
-    return page_number(a, slot, min(page, range.last), blockIdx.y);
+    return page_number(a, slot, min(page, range.last), blockIdx.x);
   };
   const auto load = [&](std::uint32_t number, std::uint32_t span) {
     stager.load(place_of<W, kv_type::f16, kv_type::f16>(a, number), span);
@@ -165,7 +166,7 @@ cudaError_t with_chunks(const attention_args_paged& a, const std::uint32_t* chun
     const chunk_grid grid =
         grid_of(chunks + at, std::min(grid_chunks_max, count - at), column, a.heads / a.kv_heads, per_block);
     column = grid.first_column[grid.count];
-    const cudaError_t status = launch(grid, dim3(grid.first_block[grid.count], a.kv_heads));
+    const cudaError_t status = launch(grid, dim3(a.kv_heads, grid.first_block[grid.count]));
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;

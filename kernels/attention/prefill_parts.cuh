@@ -36,7 +36,7 @@ __device__ inline std::int32_t last_seen(const attention_args_paged& a, std::int
 
 inline constexpr std::uint32_t grid_chunks_max = 64;
 
-/// Which blocks of a launch, by blockIdx.x, have which chunk's columns.
+/// Which blocks of a launch, by blockIdx.y, have which chunk's columns.
 struct chunk_grid {
   std::uint32_t count;
   std::uint32_t first_column[grid_chunks_max + 1];  ///< and behind the last chunk
@@ -53,12 +53,12 @@ struct chunk_place {
     std::uint32_t chunk = 0;
 #pragma unroll
     for (std::uint32_t step = grid_chunks_max / 2; step > 0; step /= 2) {
-      if (chunk + step < grid.count && blockIdx.x >= grid.first_block[chunk + step]) chunk += step;
+      if (chunk + step < grid.count && blockIdx.y >= grid.first_block[chunk + step]) chunk += step;
     }
     first_column = grid.first_column[chunk];
     columns = grid.first_column[chunk + 1] - first_column;
     // The last queries see most positions, so they begin first.
-    block = grid.first_block[chunk + 1] - 1 - blockIdx.x;
+    block = grid.first_block[chunk + 1] - 1 - blockIdx.y;
   }
 };
 
@@ -163,7 +163,7 @@ __device__ __forceinline__ void begin_set(const attention_args_paged& a, const w
     uint4 q{};
     if (query < at.queries) {
       const std::uint64_t row =
-          static_cast<std::uint64_t>(at.column + query / group) * a.heads + blockIdx.y * group;
+          static_cast<std::uint64_t>(at.column + query / group) * a.heads + blockIdx.x * group;
       q = reinterpret_cast<const uint4*>(a.q + (row + query % group) * W)[i % (W / 8)];
     }
     reinterpret_cast<uint4*>(shared.queries[at.set][i / (W / 8)])[i % (W / 8)] = q;
@@ -297,7 +297,7 @@ __device__ __forceinline__ void store_set(const attention_args_paged& a, const w
       const std::uint32_t d = v / 4 * 16 + lane / 4 + v % 4 / 2 * 8;
       const std::uint32_t query = at.first + n * tile_columns + column;
       if (query >= at.queries || d >= a.width) continue;
-      const std::uint32_t head = blockIdx.y * group + query % group;
+      const std::uint32_t head = blockIdx.x * group + query % group;
       a.out[static_cast<std::uint64_t>(at.column + query / group) * a.out_stride + head * a.width + d] =
           to_half(__fmul_rn(shared.totals[at.set][n][v][lane],
                             output_factor(shared.states[at.set][n][column], a.sinks, head)));

@@ -105,7 +105,7 @@ __device__ __forceinline__ void begin_warpgroup_set(const attention_args_paged& 
     uint4 q{};
     if (query < at.queries) {
       const std::uint64_t row =
-          static_cast<std::uint64_t>(at.column + query / group) * a.heads + blockIdx.y * group;
+          static_cast<std::uint64_t>(at.column + query / group) * a.heads + blockIdx.x * group;
       q = *reinterpret_cast<const uint4*>(a.q + (row + query % group) * W + unit % blocks * block_values +
                                           8 * (lane % 4));
     }
@@ -305,7 +305,7 @@ __device__ __forceinline__ void store_warpgroup_set(const attention_args_paged& 
     const std::uint32_t row = at.row() + 8 * r;
     const std::uint32_t query = at.first + row;
     if (query >= at.queries) continue;
-    const std::uint32_t head = blockIdx.y * group + query % group;
+    const std::uint32_t head = blockIdx.x * group + query % group;
     const float factor = output_factor(shared.states[at.set][row], a.sinks, head);
     __half* const out =
         a.out + static_cast<std::uint64_t>(at.column + query / group) * a.out_stride + head * a.width;

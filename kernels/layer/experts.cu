@@ -6,6 +6,7 @@
 #include "kernels/device/bulk_copy.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/device/norm_row.cuh"
+#include "kernels/images/column_image.hpp"
 #include "kernels/layer/expert_choice.cuh"
 #include "kernels/layer/expert_weighting.cuh"
 #include "kernels/layer/experts.hpp"
@@ -94,16 +95,16 @@ __global__ void __launch_bounds__(row_threads)
 }
 
 /// One warp: where each expert's pairs and tiles begin, 32 experts at a time. Returns the tiles of all.
-template <class TilesOf>
-__device__ std::int32_t number_experts(std::uint32_t experts, const std::int32_t* counts,
-                                       std::int32_t* starts, std::int32_t* first_tiles, TilesOf tiles_of) {
+template <class CountOf, class TilesOf>
+__device__ std::int32_t number_experts(std::uint32_t experts, CountOf count_of, std::int32_t* starts,
+                                       std::int32_t* first_tiles, TilesOf tiles_of) {
   constexpr std::uint32_t all = 0xFFFFFFFFU;
   const std::uint32_t lane = threadIdx.x;
   std::int32_t start = 0;
   std::int32_t tile = 0;
   for (std::uint32_t base = 0; base < experts; base += 32) {
     const std::uint32_t e = base + lane;
-    const std::int32_t pairs = e < experts ? counts[e] : 0;
+    const std::int32_t pairs = e < experts ? count_of(e) : 0;
     const std::int32_t tiles = tiles_of(pairs);
     std::int32_t pairs_to = pairs;
     std::int32_t tiles_to = tiles;
@@ -160,13 +161,17 @@ __device__ __forceinline__ void walk_pairs(const sort_experts_args& a, std::uint
 }
 
 /// One block: each warp counts the experts of its share of the pairs, and then puts them behind those of the
-/// warps before it, so that each expert's pairs keep their order.
-__global__ void __launch_bounds__(sort_warps * 32) sort_kernel(sort_experts_args a, std::uint32_t log2_step) {
+/// warps before it, so that each expert's pairs keep their order. With Images, `image_tiles` are written in
+/// place of a.tiles: as even as eights of columns allow.
+template <bool Images>
+__global__ void __launch_bounds__(sort_warps * 32) sort_kernel(sort_experts_args a, image_tile* image_tiles) {
   __shared__ std::uint16_t of_warp[sort_warps][experts_max];  // first counts, then those of the warps before
   __shared__ std::int32_t counts[experts_max];
   __shared__ std::int32_t starts[experts_max];
   __shared__ std::int32_t first_tiles[experts_max];
-  const std::int32_t step = 1 << log2_step;
+  __shared__ std::int32_t image_starts[Images ? experts_max : 1];
+  const auto step = static_cast<std::int32_t>(a.tile_columns);
+  const auto tiles_of = [&](std::int32_t n) { return (n + step - 1) / step; };
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x % 32;
   wait_for_previous_kernel();
@@ -186,8 +191,14 @@ __global__ void __launch_bounds__(sort_warps * 32) sort_kernel(sort_experts_args
   }
   __syncthreads();
   if (warp == 0) {
-    const std::int32_t tiles = number_experts(a.experts, counts, starts, first_tiles,
-                                              [&](std::int32_t n) { return (n + step - 1) >> log2_step; });
+    if constexpr (Images) {
+      const auto aligned = [&](std::uint32_t e) {
+        return static_cast<std::int32_t>(image_columns(static_cast<std::uint32_t>(counts[e])));
+      };
+      number_experts(a.experts, aligned, image_starts, first_tiles, tiles_of);
+    }
+    const std::int32_t tiles = number_experts(
+        a.experts, [&](std::uint32_t e) { return counts[e]; }, starts, first_tiles, tiles_of);
     if (lane == 0) *a.tile_count = tiles;
   }
   __syncthreads();
@@ -195,9 +206,17 @@ __global__ void __launch_bounds__(sort_warps * 32) sort_kernel(sort_experts_args
     a.order[starts[e] + static_cast<std::int32_t>(n)] = static_cast<std::int32_t>(pair);
   });
   for (std::uint32_t e = warp; e < a.experts; e += sort_warps) {
-    for (std::int32_t t = static_cast<std::int32_t>(lane); t * step < counts[e]; t += 32) {
-      a.tiles[first_tiles[e] + t] = {static_cast<std::int32_t>(e), starts[e] + t * step,
-                                     min(step, counts[e] - t * step)};
+    const std::int32_t tiles = tiles_of(counts[e]);
+    const auto even = static_cast<std::int32_t>(
+        image_columns(static_cast<std::uint32_t>((counts[e] + tiles - 1) / max(tiles, 1))));
+    const std::int32_t each = Images ? even : step;
+    for (auto t = static_cast<std::int32_t>(lane); t < tiles; t += 32) {
+      const expert_tile tile{static_cast<std::int32_t>(e), starts[e] + t * each,
+                             min(each, counts[e] - t * each)};
+      if constexpr (Images)
+        image_tiles[first_tiles[e] + t] = {tile.expert, tile.first, tile.count, image_starts[e] + t * each};
+      else
+        a.tiles[first_tiles[e] + t] = tile;
     }
   }
 }
@@ -256,8 +275,16 @@ int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {
       !std::has_single_bit(a.tile_columns)) {
     return cudaErrorInvalidValue;
   }
-  return launch_dependent(sort_kernel, dim3(1), dim3(sort_warps * 32), 0, stream, a,
-                          static_cast<std::uint32_t>(std::countr_zero(a.tile_columns)));
+  return launch_dependent(sort_kernel<false>, dim3(1), dim3(sort_warps * 32), 0, stream, a,
+                          static_cast<image_tile*>(nullptr));
+}
+
+int launch_sort_experts(const sort_experts_args& a, image_tile* tiles, CUstream_st* stream) {
+  if (a.chosen == nullptr || a.order == nullptr || tiles == nullptr || a.tile_count == nullptr ||
+      a.pairs == 0 || a.pairs > sorted_pairs_max || a.experts == 0 || a.experts > experts_max ||
+      a.tile_columns == 0 || a.tile_columns % image_align != 0)
+    return cudaErrorInvalidValue;
+  return launch_dependent(sort_kernel<true>, dim3(1), dim3(sort_warps * 32), 0, stream, a, tiles);
 }
 
 int launch_combine_experts(const combine_experts_args& a, CUstream_st* stream) {

@@ -2,6 +2,7 @@
 // Ties go to the lowest expert id. Determinism class: run-to-run, batch-invariant. Bound: latency.
 #pragma once
 
+#include "kernels/images/column_image.hpp"
 #include "kernels/layer/expert_groups.hpp"
 #include "kernels/layer/experts_args.hpp"
 
@@ -66,6 +67,9 @@ struct expert_tiles {
 /// column at most once.
 inline constexpr std::uint32_t sorted_pairs_max = 1U << 23U;
 [[nodiscard]] int launch_sort_experts(const sort_experts_args& args, CUstream_st* stream);
+/// The same for a product whose activations are images: an expert's tiles are as even as multiples of
+/// image_align allow, of tile_columns at most, a multiple of it too. args.tiles is not looked at.
+[[nodiscard]] int launch_sort_experts(const sort_experts_args& args, image_tile* tiles, CUstream_st* stream);
 
 [[nodiscard]] int launch_combine_experts(const combine_experts_args& args, CUstream_st* stream);
 

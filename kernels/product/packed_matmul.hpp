@@ -9,6 +9,7 @@
 //   decode program      decode_program/       one sequence (or two), all products of a step in one kernel
 //   few-column          balanced_matvec.cu    1 to 8 columns, or experts that few tokens chose
 //   throughput          packed_matmul*        any number of columns, sorted by expert for experts
+//   images              image_matmul*         the same for prompts, whose activations are images of operand B
 //
 // Determinism class: run-to-run, batch-invariant, launch-invariant. Bound: memory bandwidth up to about 64
 // columns, tensor cores beyond.

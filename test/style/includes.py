@@ -50,10 +50,11 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'kernels/product/quant_blocks': (),
     'kernels/product/quant_grids': (),
     'kernels/product': ('kernels/device', 'kernels/product/quant_blocks', 'kernels/product/quant_grids'),
+    'kernels/images': ('kernels/product',),
     'kernels/attention': ('kernels/product',),
     # What routers of both sides are told.
     'kernels/layer/expert_groups': (),
-    'kernels/layer': ('kernels/product', 'kernels/layer/expert_groups'),
+    'kernels/layer': ('kernels/images', 'kernels/layer/expert_groups'),
     'kernels/sample': ('kernels/device',),
     'kernels/decode_program': ('kernels/attention', 'kernels/layer', 'kernels/sample'),
     'kernels/host': ('kernels/product/quant_blocks', 'kernels/product/quant_grids',

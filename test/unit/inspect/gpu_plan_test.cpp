@@ -50,6 +50,24 @@ engine::model_spec with_latents(std::uint32_t heads) {
   return spec;
 }
 
+/// Sizes of a mixture of experts like gpt-oss, or of a dense model where it has none; without tensors.
+engine::model_spec with_experts(std::uint32_t experts, std::uint32_t used, std::uint32_t ffn = 2'880) {
+  engine::model_spec spec;
+  spec.embedding = 2'880;
+  spec.vocab = 201'088;
+  spec.key_length = spec.value_length = 64;
+  spec.experts = experts;
+  spec.experts_used = used;
+  spec.layers.resize(36);
+  for (engine::layer_spec& layer : spec.layers) {
+    layer.heads = 64;
+    layer.kv_heads = 8;
+    layer.ffn_size = ffn;
+    if (experts > 0) layer.ffn = engine::ffn_kind::moe;
+  }
+  return spec;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(gpu_plan)
@@ -107,23 +125,61 @@ BOOST_AUTO_TEST_CASE(models_that_embed_have_no_program_and_may_take_a_context_at
   BOOST_TEST(gpu::choices_for(spec, config).chunk_tokens == 300U);
 }
 
-BOOST_AUTO_TEST_CASE(a_step_has_more_prompt_tokens_with_many_slots_unless_it_is_said) {
-  engine::model_spec spec = with_latents(16);
-  spec.latent = {};
-  const auto chosen = [&](std::uint32_t slots, std::uint32_t asked, std::uint32_t backend = 0) {
+BOOST_AUTO_TEST_CASE(a_step_has_as_many_prompt_tokens_as_fill_experts_unless_it_is_said) {
+  const auto chosen = [&](const engine::model_spec& spec, std::uint32_t slots, std::uint32_t asked = 0,
+                          std::uint32_t backend = 0) {
     auto config = config_of(slots, 4'096);
     config.chunk_tokens = asked;
     return gpu::choices_for(spec, config, {.chunk_tokens = backend}).chunk_tokens;
   };
-  BOOST_TEST(chosen(1, 0) == 512U);
-  BOOST_TEST(chosen(32, 0) == 512U);
-  BOOST_TEST(chosen(64, 0) == 1'024U);
-  BOOST_TEST(chosen(1'024, 0) == 2'048U);
-  BOOST_TEST(chosen(1'024, 256) == 256U);
-  BOOST_TEST(chosen(1'024, 256, 64) == 64U);
-  spec.latent = with_latents(16).latent;
-  BOOST_TEST(chosen(256, 0) == 512U);
-  BOOST_TEST(chosen(256, 2'048) == 2'048U);
+  const engine::model_spec many = with_experts(32, 4);
+  BOOST_TEST(chosen(many, 1) == 2'048U);
+  BOOST_TEST(chosen(many, 1'024) == 2'048U);
+  BOOST_TEST(chosen(many, 1'024, 256) == 256U);
+  BOOST_TEST(chosen(many, 1'024, 256, 64) == 64U);
+  BOOST_TEST(chosen(with_experts(8, 8), 1) == 512U);
+  BOOST_TEST(chosen(with_experts(0, 0), 1) == 2'048U);
+  // 8,192 would take longer than a quarter of a second, and so would 2,048 of wide dense layers.
+  BOOST_TEST(chosen(with_experts(128, 4), 1) == 4'096U);
+  BOOST_TEST(chosen(with_experts(0, 0, 60'000), 1) == 1'024U);
+  BOOST_TEST(chosen(with_latents(16), 256) == 512U);
+  BOOST_TEST(chosen(with_latents(16), 256, 2'048) == 2'048U);
+}
+
+BOOST_AUTO_TEST_CASE(memory_shortens_steps_that_nobody_asked_for) {
+  const engine::model_spec spec = with_experts(128, 4);
+  auto config = config_of(1, 4'096);
+  std::vector<std::uint32_t> lengths;
+  for (std::optional<gpu::step_choices> next = gpu::choices_for(spec, config); next;
+       next = gpu::with_shorter_steps(*next))
+    lengths.push_back(next->chunk_tokens);
+  BOOST_TEST(lengths == (std::vector<std::uint32_t>{4'096, 2'048, 1'024, 512}),
+             boost::test_tools::per_element());
+  config.chunk_tokens = 2'048;
+  BOOST_TEST(!gpu::with_shorter_steps(gpu::choices_for(spec, config)).has_value());
+  BOOST_TEST(!gpu::with_shorter_steps(gpu::choices_for(spec, config_of(1, 4'096), {.chunk_tokens = 64})));
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_has_shorter_steps_where_memory_is_short) {
+  const test::bytes image = test::make_tiny_model({});
+  const auto file = engine::gguf_file::parse(image, "llama").value();
+  const engine::model m = loaded(file);
+  app::gpu_plan_request request{.slots = 1, .context = 256};
+  const auto longest = app::plan_gpu(m, request);
+  request.chunk_tokens = engine::prompt_tokens_least;
+  const auto shortest = app::plan_gpu(m, request);
+  BOOST_REQUIRE((longest.has_value() && shortest.has_value()));
+  BOOST_TEST(longest->workspace_bytes > shortest->workspace_bytes);
+  request.chunk_tokens = 0;
+  request.vram_bytes = longest->required_bytes;
+  BOOST_TEST(app::plan_gpu(m, request)->required_bytes == longest->required_bytes);
+  request.vram_bytes = longest->required_bytes - 1;
+  const auto shorter = app::plan_gpu(m, request);
+  BOOST_TEST(shorter->required_bytes < longest->required_bytes);
+  BOOST_TEST(shorter->required_bytes > shortest->required_bytes);
+  request.vram_bytes = shortest->required_bytes;
+  BOOST_TEST(app::plan_gpu(m, request)->required_bytes == shortest->required_bytes);
+  BOOST_TEST(app::plan_gpu(m, request)->context_max.value() == 256U);
 }
 
 BOOST_AUTO_TEST_CASE(the_longest_steps_have_no_more_pairs_than_can_be_sorted) {

@@ -222,6 +222,18 @@ BOOST_AUTO_TEST_CASE(the_more_sequences_run_the_more_prompt_tokens_a_step_has) {
   BOOST_TEST(prompt_tokens_beside(1, 64, 256) == 256U);
 }
 
+BOOST_AUTO_TEST_CASE(a_step_fills_experts_in_a_quarter_of_a_second) {
+  BOOST_TEST(prompt_tokens_of(0, 0, 0) == 2'048U);
+  BOOST_TEST(prompt_tokens_of(32, 4, 3'000'000'000) == 2'048U);
+  BOOST_TEST(prompt_tokens_of(128, 8, 3'000'000'000) == 4'096U);
+  BOOST_TEST(prompt_tokens_of(512, 8, 1'000'000'000) == 8'192U);  // and no more
+  BOOST_TEST(prompt_tokens_of(4, 4, 1'000'000'000) == 512U);
+  BOOST_TEST(prompt_tokens_of(128, 4, 5'000'000'000) == 4'096U);
+  BOOST_TEST(prompt_tokens_of(128, 4, 6'000'000'000) == 2'048U);
+  BOOST_TEST(prompt_tokens_of(0, 0, 20'000'000'000) == 1'024U);
+  BOOST_TEST(prompt_tokens_of(0, 0, 400'000'000'000) == 512U);  // no fewer
+}
+
 BOOST_AUTO_TEST_CASE(a_long_prompt_takes_turns_with_short_ones) {
   scheduler_bench b;
   b.options.slots = 4;

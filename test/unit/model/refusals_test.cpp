@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstring>
 
 #include "engine/model/padding.hpp"

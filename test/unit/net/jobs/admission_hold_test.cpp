@@ -256,13 +256,13 @@ BOOST_AUTO_TEST_CASE(without_an_exception_only_the_stream_is_hidden) {
 }
 
 BOOST_AUTO_TEST_CASE(what_fails_for_want_of_memory_keeps_no_place_and_no_name) {
-  if (!test::allocations_can_fail) {
+  if (!orcd::test::allocations_can_fail) {
     BOOST_TEST_MESSAGE("skipped: this allocator cannot be told to fail");
     return;
   }
   const auto asked = jobs_of({"the-first-of-some-jobs-with-long-names", "the-second-of-them", "3", "4", "5"});
   std::optional<admission_hold> hold;
-  const auto failures = test::fail_from_each_allocation_on(
+  const auto failures = orcd::test::fail_from_each_allocation_on(
       [&] {
         hold.emplace(s, "a-request-whose-name-is-not-short", asked, alice, [] {});
         ORCD_ENSURE(hold->enter());

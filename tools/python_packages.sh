@@ -2,7 +2,7 @@
 # Puts a Python program that only tests need, pinned, with what it needs at build/tools/python/NAME and prints
 # the path. A second run takes nothing from the network.
 # Usage: tools/python_packages.sh NAME, one of: openai openai-agents anthropic litellm lm_eval schemathesis
-# playwright axe conan kubernetes clients vllm-router otlp trillim oracle pytritium llama-cpp
+# playwright axe conan kubernetes clients vllm-router otlp trillim oracle pytritium llama-cpp sweep-CLIENT
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,6 +51,8 @@ case "${1:-}" in
   llama-cpp) package=$'llama-cpp-python==0.3.36\ndiskcache' && export CMAKE_ARGS=-DGGML_NATIVE=OFF ;;
   # Clients that tests run in processes of their own; the file pins all that they need as well.
   clients) package=$(<tools/python_clients.txt) options=(--no-deps) ;;
+  # Frameworks that the night tries, each in a folder of its own.
+  sweep-*) package=$(sed -n "s/^${1#sweep-}: //p" tools/python_sweep.txt | tr ' ' '\n'); [ -n "$package" ] ;;
   *) sed -n '/^# Usage: /,/^set/{s/^# //p}' tools/python_packages.sh >&2; exit 2 ;;
 esac
 target=build/tools/python/$1

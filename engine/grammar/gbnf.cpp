@@ -121,10 +121,13 @@ class parser {
       } else if (text_.take("?")) {
         most = 1;
       } else if (text_.take("{")) {
-        braces(from, least, most);
+        const auto counts = text_.repeats_in_braces([this] { skip(false); }, true);
+        least = counts.least;
+        most = counts.most;
       } else if (!text_.take("*")) {
         return part;
       }
+      if (least > most) text_.fail(from, "the repetition's least number is above its most");
       // Each is a level of the expression, as a group is.
       if (depth >= grammar_depth_max) {
         text_.fail(from, "repetitions are nested more than " + std::to_string(grammar_depth_max) + " deep");
@@ -132,19 +135,6 @@ class parser {
       compile_budget::work(1);
       part = repeat(std::move(part), least, most);
     }
-  }
-
-  void braces(std::size_t from, std::uint32_t& least, std::uint32_t& most) {
-    skip(false);
-    least = most = text_.repeats();
-    skip(false);
-    if (text_.take(",")) {
-      skip(false);
-      most = text_.front() == '}' ? unbounded : text_.repeats();
-      skip(false);
-    }
-    if (!text_.take("}")) text_.fail(text_.at(), "'}' is expected");
-    if (least > most) text_.fail(from, "the repetition's least number is above its most");
   }
 
   expr quoted_text(std::size_t from) {

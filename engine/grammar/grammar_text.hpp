@@ -53,12 +53,35 @@ class grammar_text {
   [[nodiscard]] char32_t hex(std::size_t from, int digits);
   /// How often something may come.
   [[nodiscard]] std::uint32_t repeats();
+  struct repetition {
+    std::uint32_t least = 0;
+    std::uint32_t most = 0;  ///< `unbounded` where there is no such number
+  };
+  /// What stands behind '{': n}, n,} or n,m}, and ,m} where the least may be left out. `skip` takes the white
+  /// space that may be around each.
+  template <class Skip>
+  [[nodiscard]] repetition repeats_in_braces(const Skip& skip, bool needs_least);
 
  private:
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t placed_ = 0, line_ = 1, column_ = 1;
 };
+
+template <class Skip>
+grammar_text::repetition grammar_text::repeats_in_braces(const Skip& skip, bool needs_least) {
+  repetition out{0, unbounded};
+  skip();
+  if (needs_least || front() != ',') out.least = out.most = repeats();
+  skip();
+  if (take(",")) {
+    skip();
+    out.most = front() == '}' ? unbounded : repeats();
+    skip();
+  }
+  if (!take("}")) fail(at_, "'}' is expected");
+  return out;
+}
 
 /// The rules of a grammar by name, each declared where it is met first.
 class named_rules {

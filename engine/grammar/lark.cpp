@@ -273,25 +273,15 @@ class lark_parser {
         most = text_.repeats();
       }
     } else if (text_.take("{")) {
-      braces(least, most);
+      const auto counts = text_.repeats_in_braces([this] { skip(false); }, false);
+      least = counts.least;
+      most = counts.most;
     } else if (!text_.take("*")) {
       text_.go_to(before);
       return part;
     }
     if (least > most) text_.fail(from, "the repetition's least number is above its most");
     return repeat(std::move(part), least, most);
-  }
-
-  void braces(std::uint32_t& least, std::uint32_t& most) {
-    skip(false);
-    if (text_.front() != ',') least = most = text_.repeats();
-    skip(false);
-    if (text_.take(",")) {
-      skip(false);
-      most = text_.front() == '}' ? unbounded : text_.repeats();
-      skip(false);
-    }
-    if (!text_.take("}")) text_.fail(text_.at(), "'}' is expected");
   }
 
   boost::json::value json_here() {

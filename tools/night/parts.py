@@ -113,6 +113,8 @@ PARTS: Tuple[Part, ...] = (
     Part('frameworks', 'frameworks over the published clients', 60,
          "ORCD_LEFT_OUT='release:(?!frameworks$).*' tools/test.sh release",
          more_logs=('build/release/Testing/Temporary/LastTest.log',)),
+    *(_pytest(f'sweep-{half}', f'frameworks, each in a folder of its own: every second from {half} on', 60,
+              f'files=$(tools/sweep_clients.sh {half})\nORCD_NO_SKIP=1 pytest $files') for half in (1, 2)),
     _ctest('fronts', 'proxies and a router in front of workers that are killed and drained', 30, 'release',
            'fronts', 'ORCD_ROUTER=$PWD/$(tools/python_packages.sh vllm-router)\nexport ORCD_ROUTER\n',
            'fronts'),

@@ -1,5 +1,6 @@
-"""Runs a client from PyPI, unchanged, in a process of its own that sees only the set of
-tools/python_clients.txt: clients ask for other versions of shared packages than the tests do."""
+"""Runs a client from PyPI, unchanged, in a process of its own that sees only one folder of packages, that of
+tools/python_clients.txt unless another is given: clients ask for other versions of shared packages than the
+tests do."""
 import json
 import os
 import subprocess
@@ -50,13 +51,17 @@ class Told:
         return self._cases[case]['result']
 
 
-def run(worker: Worker, program: str, folder: Path) -> Told:
-    """The program defines functions case_NAME, which return what JSON can hold. It finds the worker in URL,
-    its /v1 in BASE_URL and the name of the model in MODEL, in the environment."""
+def environment_of(worker: Worker, folder: Path, packages: Path = CLIENTS) -> Dict[str, str]:
+    """Where a client finds the worker: URL, its /v1 in BASE_URL, the name of the model in MODEL."""
     url = f'http://127.0.0.1:{worker.port}'
-    environment = {'PATH': os.environ['PATH'], 'HOME': str(folder), 'PYTHONPATH': str(CLIENTS), **QUIET,
-                   'URL': url, 'BASE_URL': f'{url}/v1', 'OPENAI_API_KEY': 'none',
-                   'MODEL': worker.get('/v1/models').json()['data'][0]['id']}
+    return {'PATH': os.environ['PATH'], 'HOME': str(folder), 'PYTHONPATH': str(packages), **QUIET,
+            'URL': url, 'BASE_URL': f'{url}/v1', 'OPENAI_API_KEY': 'none',
+            'MODEL': worker.get('/v1/models').json()['data'][0]['id']}
+
+
+def run(worker: Worker, program: str, folder: Path, packages: Path = CLIENTS) -> Told:
+    """The program defines functions case_NAME, which return what JSON can hold, and has environment_of()."""
+    environment = environment_of(worker, folder, packages)
     # A file, because some clients read the source of a function that becomes a tool.
     (folder / 'program.py').write_text(program + RUN_ALL)
     ended = subprocess.run([sys.executable, '-B', 'program.py', 'told.json'], cwd=folder, env=environment,

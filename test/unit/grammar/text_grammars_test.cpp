@@ -89,6 +89,8 @@ BOOST_AUTO_TEST_CASE(gbnf_names_the_line_and_column_of_what_it_refuses) {
   refused("root ::= \"a\"{2001}", "1:14: more than 2000 repetitions are not served");
   refused("root ::= \"a\"{3,2}", "1:13: the repetition's least number is above its most");
   refused("root ::= \"a\"{x}", "1:14: a number is expected");
+  refused("root ::= \"a\"{,2}", "1:14: a number is expected");
+  refused("root ::= \"a\"{ 1 , 2 ", "1:21: '}' is expected");
   refused("root ::= \"\\q\"", "1:11: unknown escape");
   refused("root ::= \"\\x4\"", "1:11: the escape has too few hexadecimal digits");
   refused("root ::= \"\\ud800\"", "1:11: the escape is no code point");

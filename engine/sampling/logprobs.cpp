@@ -1,6 +1,7 @@
 #include "engine/sampling/logprobs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/ensure.hpp"
 #include "engine/sampling/portable_exp.hpp"
@@ -67,9 +68,23 @@ token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::
   return out;
 }
 
+std::uint32_t rank_of(std::span<const float> logits, token_id token) noexcept {
+  const auto number = [](float logit) { return std::isnan(logit) ? -infinity : logit; };
+  const float own = number(logits[static_cast<std::size_t>(token)]);
+  std::uint32_t before = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    before += ranks_before(number(logits[i]), static_cast<token_id>(i), own, token) ? 1U : 0U;
+  }
+  return before + 1;
+}
+
 token_logprobs logprobs_after(std::span<const float> logits, const sampling_params& params,
                               const sampling_workspace& work, token_id chosen, std::uint32_t count) {
-  if (!params.tells_drawn) return logprobs_of(logits, chosen, count);
+  if (!params.tells_drawn) {
+    token_logprobs all = logprobs_of(logits, chosen, count);
+    if (params.tells_rank) all.rank = rank_of(logits, chosen);
+    return all;
+  }
   token_logprobs out;
   const auto weight = [&](token_id token) { return work.weights[static_cast<std::size_t>(token)]; };
   std::uint64_t total = 0;

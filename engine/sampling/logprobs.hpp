@@ -26,6 +26,9 @@ struct token_logprob {
 
 struct token_logprobs {
   float chosen = 0.0F;
+  /// Where the chosen token stands among all, 1 for the most likely, in the order of `top`; 0: not asked for
+  /// (sampling_params::tells_rank).
+  std::uint32_t rank = 0;
   std::uint32_t listed = 0;
   /// The most likely tokens: by logit, then by lower id. Tokens at -infinity or NaN are left out.
   std::array<token_logprob, top_logprobs_max> top{};
@@ -46,8 +49,12 @@ struct logit_scale {
 /// The log probabilities of `chosen` and of the `count` most likely tokens (at most top_logprobs_max).
 [[nodiscard]] token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::uint32_t count);
 
-/// The same of what choose() has just drawn `chosen` from, where that is what the parameters ask for; tokens
-/// that could not be drawn are not listed. `work` is as choose() left it.
+/// Where `token` stands in the order of token_logprobs::top, from 1; a NaN is as -infinity.
+[[nodiscard]] std::uint32_t rank_of(std::span<const float> logits, token_id token) noexcept;
+
+/// logprobs_of, or the same of what choose() has just drawn `chosen` from, where that is what the parameters
+/// ask for; tokens that could not be drawn are not listed. `work` is as choose() left it. With the rank among
+/// the logits, where they ask for that.
 [[nodiscard]] token_logprobs logprobs_after(std::span<const float> logits, const sampling_params& params,
                                             const sampling_workspace& work, token_id chosen,
                                             std::uint32_t count);

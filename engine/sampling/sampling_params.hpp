@@ -58,11 +58,12 @@ struct sampling_params {
   bool temperature_last = false;   ///< in llama-server's order, also without any of these
   /// Log probabilities are of what the token was drawn from, not of the model's logits.
   bool tells_drawn = false;
+  bool tells_rank = false;  ///< where the chosen token stands among all comes with its log probability
 
   [[nodiscard]] bool uses_dry() const noexcept { return dry_multiplier > 0.0F && dry_last_n > 0; }
   [[nodiscard]] bool uses_xtc() const noexcept { return xtc_probability > 0.0F && xtc_threshold <= 0.5F; }
   /// Whether choose() must have the whole logits, wherever they were computed.
-  [[nodiscard]] bool needs_logits() const noexcept { return uses_usual_order() || tells_drawn; }
+  [[nodiscard]] bool needs_logits() const noexcept { return uses_usual_order() || tells_drawn || tells_rank; }
   [[nodiscard]] bool uses_usual_order() const noexcept {
     return uses_dry() || uses_xtc() || typical_p < 1.0F || top_n_sigma > 0.0F || dynatemp_range > 0.0F ||
            temperature_last;

@@ -73,10 +73,12 @@ struct job_request {
   bool keep_stop_token = false;            ///< such a token is still part of the output
   /// The prompt's tokens from this one on are told too, with the log probability that the model gives each
   /// after those before it. Each costs a step of one token, as a generated one does. 0 = none are told; at
-  /// most the prompt's size. Needs `logprobs`.
+  /// most the prompt's size.
   std::uint32_t score_from = 0;
-  bool tell_end = false;                ///< the end-of-generation token that ends the job is told too
-  bool tell_progress = false;           ///< the job has progress events
+  std::uint32_t score_top = 0;  ///< and those of this many most likely tokens, at most top_logprobs_max
+  bool score_ranks = false;     ///< and where each stands among all, for which the host gets all logits
+  bool tell_end = false;        ///< the end-of-generation token that ends the job is told too
+  bool tell_progress = false;   ///< the job has progress events
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
   cache_request cache = {};

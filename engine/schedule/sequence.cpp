@@ -48,7 +48,6 @@ sequence::sequence(job_request r, std::shared_ptr<event_sink> sink)
       draws(request.seed, produced),
       telling(std::move(sink)) {
   ORCD_ENSURE(prompt_tokens > 0 && told <= prompt_tokens);
-  ORCD_ENSURE(told == prompt_tokens || request.logprobs);
   tokens.reserve(tokens.size() + std::max(produced, std::min(request.max_tokens, output_reserve_max)));
   tokens.insert(tokens.end(), request.produced.begin(), request.produced.end());
   request.produced = {};
@@ -107,14 +106,16 @@ draft_offer sequence::offer_drafts(std::span<const token_id> ends) {
 
 const sample_request* sequence::ask_score() {
   static const sampling_params greedy{.temperature = 0.0F};
+  static const sampling_params ranked{.temperature = 0.0F, .tells_rank = true};
   const auto wanted = static_cast<std::uint32_t>(tokens[position + 1]);
   only_next.assign(wanted / 32 + 1, 0);
   only_next.back() = 1U << wanted % 32;
   sample = {};
-  sample.params = &greedy;
+  sample.params = request.score_ranks ? &ranked : &greedy;
+  if (request.score_ranks) sample.seen = std::span(tokens).first(position + 1);
   sample.remaining = std::numeric_limits<std::uint32_t>::max();
   sample.logprobs = true;
-  sample.top_logprobs = request.top_logprobs;
+  sample.top_logprobs = request.score_top;
   sample.stop_at_end = false;
   sample.allowed = only_next;
   return &sample;

@@ -44,7 +44,9 @@ void event_channel::offer(const engine::job_event& event) noexcept {
   } else if (const auto* piece = std::get_if<engine::token_event>(&event)) {
     const auto n = written_.load(std::memory_order_relaxed);
     ORCD_ENSURE(n < capacity_);
-    tokens_.push_back({piece->token, std::chrono::steady_clock::now(), keep_logprobs(*piece), piece->part});
+    const std::uint32_t rank = piece->logprobs != nullptr ? piece->logprobs->rank : 0;
+    tokens_.push_back(
+        {piece->token, std::chrono::steady_clock::now(), keep_logprobs(*piece), piece->part, rank});
     written_.store(n + 1, std::memory_order_release);
   } else {
     keep_terminal(event);

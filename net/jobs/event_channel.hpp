@@ -23,7 +23,7 @@ namespace orcd::net {
 class event_channel final : public engine::event_sink, public std::enable_shared_from_this<event_channel> {
  public:
   /// `tokens_max`: as job_request::events_max(). `logprobs_per_token`: 0, or 1 for the token itself and 1 for
-  /// each of the most likely tokens that come with it.
+  /// each of the most likely tokens that come with it at most.
   event_channel(asio::any_io_executor executor, std::shared_ptr<signal> wake, std::uint32_t tokens_max,
                 std::uint32_t logprobs_per_token = 0);
 
@@ -40,6 +40,7 @@ class event_channel final : public engine::event_sink, public std::enable_shared
     /// The token's own log probability, then those of the most likely tokens; empty unless asked for.
     std::span<const engine::token_logprob> logprobs{};
     engine::token_part part = engine::token_part::output;
+    std::uint32_t rank = 0;  ///< token_logprobs::rank
   };
   /// io thread: what has arrived and was not read before, in order: started, tokens, terminal.
   [[nodiscard]] std::optional<engine::started_event> read_started();

@@ -122,11 +122,10 @@ void job_execution::token(engine::token_id id, std::span<const engine::token_log
   if (!cancel_) cancel_ = cancel_reason::stop_string;
 }
 
-void job_execution::beside_output(engine::token_part part, engine::token_id id,
-                                  std::span<const engine::token_logprob> logprobs) {
+void job_execution::beside_output(const beside_token& token) {
   if (stopped_ || stream_over_ || gone_) return;
   const hidden_if hidden(output_, ++told_.beside <= config_.resume.beside);
-  writer_->beside_output(output_, part, id, logprobs);
+  writer_->beside_output(output_, token);
 }
 
 void job_execution::fail(const error& failure) {

@@ -89,8 +89,7 @@ class job_execution {
   /// `logprobs` as in output_token.
   void token(engine::token_id id, std::span<const engine::token_logprob> logprobs = {});
   /// A token of the prompt, or the end-of-generation token: told only to jobs that ask for it.
-  void beside_output(engine::token_part part, engine::token_id id,
-                     std::span<const engine::token_logprob> logprobs);
+  void beside_output(const beside_token& token);
   void ended(const terminal_event& event, engine::steady_time now);
   /// The client has closed the connection, or a write failed or took too long.
   void client_gone(engine::steady_time now);

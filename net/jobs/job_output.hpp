@@ -28,6 +28,14 @@ struct output_token {
   std::string_view stop{};  ///< with `stopped`: the stop string
 };
 
+/// A token of the prompt, before every token of the output, or the end-of-generation token, after them.
+struct beside_token {
+  engine::token_part part = engine::token_part::prompt;
+  engine::token_id id = -1;
+  std::span<const engine::token_logprob> logprobs;  ///< as in output_token
+  std::uint32_t rank = 0;                           ///< engine::token_logprobs::rank
+};
+
 /// How much of a job's prompt is computed.
 struct prompt_progress {
   std::uint32_t cached = 0;      ///< tokens that were there when the job began
@@ -46,10 +54,8 @@ class job_output {
   /// True when the implementation ends the output with this token, for example before a second tool call: a
   /// normal end.
   [[nodiscard]] virtual bool token(std::string& out, const output_token& token) = 0;
-  /// A token of the prompt, before every token of the output, or the end-of-generation token, after them: for
-  /// jobs that ask for it. `logprobs` as in output_token.
-  virtual void beside_output(std::string& /*out*/, engine::token_part /*part*/, engine::token_id /*id*/,
-                             std::span<const engine::token_logprob> /*logprobs*/) {}
+  /// For jobs that ask for it.
+  virtual void beside_output(std::string& /*out*/, const beside_token& /*token*/) {}
   /// How many of the tokens so far, from the last one back, have log probabilities that are still to be
   /// written: another process that goes on with this output has to compute those again. Jobs that show none
   /// are not asked.

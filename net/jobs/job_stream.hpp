@@ -2,6 +2,7 @@
 // only; lives in the coroutine frame of run_jobs. Private to net/.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -100,7 +101,8 @@ struct job_stream final : open_stream {
  private:
   void submit_next() {
     auto& job = requests[next];
-    const std::uint32_t logprobs = job.logprobs ? 1 + job.top_logprobs : 0;
+    const std::uint32_t of_output = job.logprobs ? 1 + job.top_logprobs : 0;
+    const std::uint32_t logprobs = std::max(of_output, job.score_from > 0 ? 1 + job.score_top : 0);
     events[next] = std::make_shared<event_channel>(link.stream.get_executor(), wake,
                                                    static_cast<std::uint32_t>(job.events_max()), logprobs);
     // The event may come after this object's end.

@@ -119,8 +119,9 @@ bool take_events(job_stream& stream, std::size_t job) {
   while (const auto token = events.read_token()) {
     take_progress(stream, job);
     if (token->part != engine::token_part::output) {
-      tell(stream, job, token->id,
-           [&](auto& to) { to.beside_output(token->part, token->id, token->logprobs); });
+      tell(stream, job, token->id, [&](auto& to) {
+        to.beside_output({token->part, token->id, token->logprobs, token->rank});
+      });
       if (execution.output_bytes() >= batch_bytes) return true;
       continue;
     }

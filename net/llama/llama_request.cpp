@@ -15,6 +15,7 @@
 #include "net/json/read_body.hpp"
 #include "net/openai/completion_fields.hpp"
 #include "net/openai/infill_prompt.hpp"
+#include "net/openai/left_fields.hpp"
 
 namespace orcd::net {
 namespace {
@@ -151,7 +152,7 @@ class llama_fields {
     return {};
   }
 
-  static result<void> take_absent(std::string_view name, const json::value& value) {
+  [[nodiscard]] result<void> take_absent(std::string_view name, const json::value& value) const {
     if (is_listed(left_numbers, name)) {
       return value.is_number() ? result<void>() : refuse_kind(name, "a number", value);
     }
@@ -160,7 +161,10 @@ class llama_fields {
       return value.get_array().empty() ? result<void>() : refuse_field(name, "must be empty");
     }
     const auto* const found = find_named(absent_switches, name);
-    if (found == nullptr) return unknown_field(name);
+    if (found == nullptr) {
+      const bool left = !limits_.strict_fields && is_listed(left_fields(field_place::request), name);
+      return left ? result<void>() : unknown_field(name);
+    }
     if (!value.is_number()) return refuse_kind(name, "a number", value);
     if (value.to_number<double>() == found->off) return {};
     const auto off = std::to_string(static_cast<int>(found->off));

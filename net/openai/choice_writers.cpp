@@ -207,6 +207,7 @@ std::unique_ptr<job_output> make_choice_output(std::shared_ptr<completion_answer
                                                const reader_options& reader,
                                                std::shared_ptr<const prompt_echo> echo) {
   const bool stream = answer->identity().stream;
+  auto values = answer->at(index).values;
   choice_place place{std::move(answer), index, vocabulary, reader.format.calls};
   std::unique_ptr<message_writer> writer;
   if (stream) {
@@ -214,7 +215,7 @@ std::unique_ptr<job_output> make_choice_output(std::shared_ptr<completion_answer
   } else {
     writer = std::make_unique<choice_collector>(std::move(place));
   }
-  return make_message_output(std::move(writer), vocabulary, reader, std::move(echo));
+  return make_message_output(std::move(writer), vocabulary, reader, std::move(echo), std::move(values));
 }
 
 }  // namespace orcd::net

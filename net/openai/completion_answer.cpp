@@ -65,6 +65,9 @@ void append_message(std::string& out, const whole_message& message) {
 completion_answer::completion_answer(completion_identity identity)
     : identity_(std::move(identity)), choices_(identity_.prompt_tokens.size() * identity_.choices) {
   const bool chat = identity_.kind == completion_kind::chat;
+  for (std::size_t i = 0; identity_.vocabulary != nullptr && i < choices_.size(); i += identity_.choices) {
+    choices_[i].values = std::make_shared<prompt_values>();
+  }
   chunk_head_ = opening(identity_, chat ? "chat.completion.chunk" : "text_completion") + ",\"choices\":[";
 }
 
@@ -136,6 +139,12 @@ std::string completion_answer::closing() const {
   return out + "data: [DONE]\n\n";
 }
 
+void completion_answer::append_prompt_values(std::string& out, std::size_t index) const {
+  if (identity_.vocabulary == nullptr) return;
+  const auto& values = *choices_[index - index % identity_.choices].values;
+  out += ",\"prompt_logprobs\":" + render_prompt_values(values, *identity_.vocabulary);
+}
+
 std::string completion_answer::body() const {
   const bool chat = identity_.kind == completion_kind::chat;
   std::string out = opening(identity_, chat ? "chat.completion" : "text_completion") + ",\"choices\":[";
@@ -155,11 +164,13 @@ std::string completion_answer::body() const {
       append_ids(out, "token_ids", one.message.ids);
       if (!chat) append_ids(out, "prompt_token_ids", one.prompt_ids);
     }
+    if (!chat) append_prompt_values(out, i);
     out += '}';
   }
   out += ']';
   const auto& first = choices_.front();
   if (identity_.shows.token_ids && chat) append_ids(out, "prompt_token_ids", first.prompt_ids);
+  if (chat) append_prompt_values(out, 0);
   if (identity_.shows.timings) append_timings(out, timing_of(first.message.end.stats));
   return out + ",\"usage\":" + usage() + "}";
 }

@@ -33,6 +33,8 @@ struct completion_identity {
   bool predicted = false;     ///< the usage tells what became of drafts
   answer_shape shows{};
   std::function<engine::steady_time()> now{};  ///< for the timings of a stream; set where it shows them
+  /// Set where the answer shows the values of the prompt's tokens; outlives it.
+  const engine::tokenizer* vocabulary = nullptr;
 };
 
 class completion_answer {
@@ -45,6 +47,8 @@ class completion_answer {
     std::function<std::string()> logprobs;
     std::uint32_t prompt_tokens = 0;
     std::vector<engine::token_id> prompt_ids{};  ///< where the answer shows them
+    /// Of the prompt that begins with this choice, where the answer shows them; else null.
+    std::shared_ptr<prompt_values> values{};
     [[nodiscard]] std::string_view finish_reason() const noexcept;
   };
   [[nodiscard]] const completion_identity& identity() const noexcept { return identity_; }
@@ -62,6 +66,8 @@ class completion_answer {
 
  private:
   [[nodiscard]] std::string usage() const;
+  /// ,"prompt_logprobs":[...] of the prompt of the choice at `index`, if the answer shows it.
+  void append_prompt_values(std::string& out, std::size_t index) const;
 
   completion_identity identity_;
   std::string chunk_head_;

@@ -112,6 +112,8 @@ struct completion_request {
   bool usage_in_chunks = false;  ///< and in each chunk the usage of its choice so far
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;
+  /// The answer tells the values of the prompt's tokens, and those of so many likely ones beside each.
+  std::optional<std::uint32_t> prompt_logprobs{};
   bool ignore_eos = false;
   std::uint32_t min_tokens = 0;
   std::vector<engine::token_id> stop_tokens;     ///< ascending

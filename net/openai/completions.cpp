@@ -29,6 +29,7 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
     out.prompt_tokens.push_back(prepared.jobs[i].tokens_in());
   }
   out.logprobs = prepared.asked.logprobs;
+  if (prepared.asked.prompt_logprobs) out.vocabulary = &s.context.tokenizer;
   out.choices = prepared.asked.choices;
   out.shows = prepared.asked.shows;
   if (out.shows.timings) out.now = std::chrono::steady_clock::now;

@@ -198,10 +198,14 @@ result<void> completion_fields::take_bad_words(value_ref value) {
   return {};
 }
 
-/// vLLM's, which tells the rank of each token too. What is known of a prompt is told by `echo`.
+/// vLLM's.
 result<void> completion_fields::take_prompt_logprobs(value_ref value) {
   if (value == json::value(false)) return {};
-  return refuse("is not supported: the log probabilities of a text's prompt come with 'echo' and 'logprobs'");
+  if (value == json::value(-1)) return refuse("cannot be -1: those of the whole vocabulary are not told");
+  const auto number = integer(value, 0, engine::top_logprobs_max);
+  if (!number) return number.error();
+  request_.prompt_logprobs = static_cast<std::uint32_t>(*number);
+  return {};
 }
 
 result<void> completion_fields::take_truncation_side(value_ref value) {

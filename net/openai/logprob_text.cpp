@@ -138,7 +138,32 @@ std::string render_text(std::span<const logprob_entry> entries, const engine::to
   return out + "}";
 }
 
+/// "5":{"logprob":-0.5,"rank":1,"decoded_token":"a"}
+void append_ranked(std::string& out, const engine::token_logprob& token, std::uint32_t rank,
+                   const engine::tokenizer& vocabulary) {
+  if (out.back() != '{') out += ',';
+  out += '"' + std::to_string(token.token) + "\":{\"logprob\":";
+  append_logprob(out, token.logprob);
+  out += ",\"rank\":" + (rank > 0 ? std::to_string(rank) : "null") + ",\"decoded_token\":";
+  append_json_string(out, bytes_of(token.token, vocabulary));
+  out += '}';
+}
+
 }  // namespace
+
+std::string render_prompt_values(std::span<const prompt_value> values, const engine::tokenizer& vocabulary) {
+  std::string out = "[null";
+  for (const prompt_value& value : values) {
+    out += ",{";
+    const auto& own = value.logprobs.front();
+    append_ranked(out, own, value.rank, vocabulary);
+    for (std::uint32_t i = 1; i < value.logprobs.size(); ++i) {
+      if (value.logprobs[i].token != own.token) append_ranked(out, value.logprobs[i], i, vocabulary);
+    }
+    out += '}';
+  }
+  return out + "]";
+}
 
 std::string render_token_list(std::span<const logprob_entry> entries, const engine::tokenizer& vocabulary,
                               bool tokens_as_ids) {

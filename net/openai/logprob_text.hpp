@@ -18,6 +18,17 @@ struct logprob_entry {
   std::size_t text_offset = 0;                  ///< the same in code points
 };
 
+/// A token of a prompt.
+struct prompt_value {
+  std::vector<engine::token_logprob> logprobs;  ///< its own, then those of the most likely tokens
+  std::uint32_t rank = 0;                       ///< its own among all tokens; 0: not known
+};
+
+/// vLLM's form: [null,{"5":{"logprob","rank","decoded_token"},...},...], where null is the first token, which
+/// has no value.
+[[nodiscard]] std::string render_prompt_values(std::span<const prompt_value> values,
+                                               const engine::tokenizer& vocabulary);
+
 /// With `tokens_as_ids` a token is "token_id:5" instead of its text, in both.
 /// [{"token","logprob","bytes","top_logprobs"}...].
 [[nodiscard]] std::string render_token_list(std::span<const logprob_entry> entries,

@@ -15,8 +15,12 @@ using engine::output_delta;
 class message_output final : public job_output {
  public:
   message_output(std::unique_ptr<message_writer> writer, const engine::tokenizer& vocabulary,
-                 const reader_options& reader, std::shared_ptr<const prompt_echo> echo)
-      : writer_(std::move(writer)), vocabulary_(vocabulary), echo_(std::move(echo)) {
+                 const reader_options& reader, std::shared_ptr<const prompt_echo> echo,
+                 std::shared_ptr<prompt_values> values)
+      : writer_(std::move(writer)),
+        vocabulary_(vocabulary),
+        echo_(std::move(echo)),
+        values_(std::move(values)) {
     if (reader.separates()) reader_.emplace(reader, vocabulary);
   }
 
@@ -29,13 +33,16 @@ class message_output final : public job_output {
     writer_->progress(out, progress);
   }
 
-  void beside_output(std::string& out, engine::token_part part, engine::token_id id,
-                     std::span<const engine::token_logprob> logprobs) override {
-    if (part == engine::token_part::end) {
+  void beside_output(std::string& out, const beside_token& token) override {
+    auto logprobs = token.logprobs;
+    if (token.part == engine::token_part::end) {
       progress_.logprobs.push_back({{logprobs.begin(), logprobs.end()}, token_bytes_, token_characters_});
       return;
     }
-    keep_of_prompt({{logprobs.begin(), logprobs.end()}}, id);
+    if (values_) values_->push_back({{logprobs.begin(), logprobs.end()}, token.rank});
+    if (!echo_ || !echo_->logprobs) return;
+    logprobs = logprobs.first(std::min<std::size_t>(logprobs.size(), 1 + echo_->listed));
+    keep_of_prompt({{logprobs.begin(), logprobs.end()}}, token.id);
     // Its text is written already; a stream gets the log probability at once, so that none gather here.
     writer_->part(out, {output_delta::kind::content, {}, {}, 0}, progress_);
   }
@@ -135,6 +142,7 @@ class message_output final : public job_output {
   std::unique_ptr<message_writer> writer_;
   const engine::tokenizer& vocabulary_;
   std::shared_ptr<const prompt_echo> echo_;
+  std::shared_ptr<prompt_values> values_;
   std::optional<message_reader> reader_;  ///< set where reasoning or calls must be separated from content
   message_progress progress_;
   message_end end_;
@@ -152,8 +160,10 @@ class message_output final : public job_output {
 std::unique_ptr<job_output> make_message_output(std::unique_ptr<message_writer> writer,
                                                 const engine::tokenizer& vocabulary,
                                                 const reader_options& reader,
-                                                std::shared_ptr<const prompt_echo> echo) {
-  return std::make_unique<message_output>(std::move(writer), vocabulary, reader, std::move(echo));
+                                                std::shared_ptr<const prompt_echo> echo,
+                                                std::shared_ptr<prompt_values> values) {
+  return std::make_unique<message_output>(std::move(writer), vocabulary, reader, std::move(echo),
+                                          std::move(values));
 }
 
 std::string make_call_id(std::string_view prefix, engine::call_format format, id_series& ids) {

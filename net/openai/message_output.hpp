@@ -60,14 +60,20 @@ struct prompt_echo {
   engine::token_id first = -1;  ///< its first token, which has no log probability
   bool logprobs = false;        ///< its tokens are told (job_request::score_from is 1)
   std::size_t unshown = 0;      ///< code points of its tokens before those of the text, such as BOS
+  std::uint32_t listed = engine::top_logprobs_max;  ///< at most so many likely tokens are told beside each
 };
 
+/// Takes what is told of a prompt's tokens.
+using prompt_values = std::vector<prompt_value>;
+
 /// `vocabulary` must outlive the output. Where `reader` separates reasoning or calls from the content, it
-/// also looks for stop strings, in the content alone; otherwise token_stream does.
+/// also looks for stop strings, in the content alone; otherwise token_stream does. `values`: where the values
+/// of the prompt's tokens go, those of an echo too; null: they are not wanted.
 [[nodiscard]] std::unique_ptr<job_output> make_message_output(std::unique_ptr<message_writer> writer,
                                                               const engine::tokenizer& vocabulary,
                                                               const reader_options& reader,
-                                                              std::shared_ptr<const prompt_echo> echo = {});
+                                                              std::shared_ptr<const prompt_echo> echo = {},
+                                                              std::shared_ptr<prompt_values> values = {});
 
 /// An id for a tool call: the API's prefix and 24 characters of the series' next id. Mistral's templates take
 /// ids of nine letters and digits only, so that its calls have such ones in every API.

@@ -106,6 +106,9 @@ result<void> completion_fields::check_together() {
   if (has_top_logprobs_ && request_.top_logprobs > 0 && !request_.logprobs) {
     return refuse_field("top_logprobs", "needs 'logprobs': true");
   }
+  if (request_.prompt_logprobs && request_.stream) {
+    return refuse_field("prompt_logprobs", "cannot be beside 'stream': true");
+  }
   if (best_of_ && *best_of_ != request_.choices) return refuse_field("best_of", "must be equal to 'n'");
   const auto& shape = request_.shape;
   if (shape.tokens && request_.echo_prompt) {

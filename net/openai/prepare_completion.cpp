@@ -16,6 +16,7 @@
 #include "net/json/request_fields.hpp"
 #include "net/json/text.hpp"
 #include "net/openai/prompt_shape.hpp"
+#include "net/openai/prompt_values.hpp"
 #include "net/openai/template_variables.hpp"
 
 namespace orcd::net {
@@ -221,7 +222,8 @@ encoded_prompt encode_text(text_prompt& parts, const completion_request& asked,
   if ((asked.echo_prompt || asked.tells_prompt) && !out.tokens.empty()) {
     const std::size_t shown = code_points(bytes_of(out.tokens, vocabulary));
     out.echo = std::make_shared<prompt_echo>(prompt_echo{std::move(text), out.tokens.front(), asked.logprobs,
-                                                         shown - std::min(shown, out.characters)});
+                                                         shown - std::min(shown, out.characters),
+                                                         asked.top_logprobs});
   }
   return out;
 }
@@ -318,8 +320,10 @@ engine::job_request job_of(completion_request& asked, const engine::tokenizer& v
   job.keep_stop_token = asked.shows.stop_string;
   job.cache = std::move(asked.cache);
   job.adapters = std::move(asked.adapters);
-  job.score_from = asked.echo_prompt && asked.logprobs ? 1 : 0;
-  job.tell_end = job.score_from > 0;
+  const bool echoes = asked.echo_prompt && asked.logprobs;
+  job.score_from = echoes ? 1 : 0;
+  job.score_top = echoes ? asked.top_logprobs : 0;
+  job.tell_end = echoes;
   job.tell_progress = asked.shows.progress && asked.stream;
   return job;
 }
@@ -340,18 +344,22 @@ result<std::vector<engine::job_request>> make_jobs(const completion_request& ask
                                                    engine::job_request job, std::uint64_t any_seed) {
   const std::uint64_t seed = asked.seed.value_or(any_seed);
   std::vector<engine::job_request> jobs;
+  std::uint64_t values = 0;
   for (encoded_prompt& prompt : prompts) {
     const std::uint32_t wanted = asked.max_tokens.value_or(1);
     if (cut_prompt(prompt.tokens, asked.shape, lengths.context_tokens, wanted)) prompt.system_tokens = 0;
     prompt.system_tokens = std::min(prompt.system_tokens, static_cast<std::uint32_t>(prompt.tokens.size()));
     const auto max_tokens = room_for(asked, prompt.tokens.size(), form, lengths);
     if (!max_tokens) return max_tokens.error();
+    const auto fits = add_prompt_values(asked, prompt.tokens.size(), values);
+    if (!fits) return fits.error();
     job.max_tokens = *max_tokens;
     job.prompt = std::move(prompt.tokens);
     job.cache.system_tokens = prompt.system_tokens;
     for (std::uint32_t i = 0; i < asked.choices; ++i) {
       job.seed = choice_seed(seed, i);
       jobs.push_back(job);
+      if (i == 0) score_prompt(jobs.back(), asked);
     }
   }
   return jobs;

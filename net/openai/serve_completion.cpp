@@ -99,10 +99,13 @@ void limit_reasoning(prepared_completion& prepared, const engine::tokenizer& voc
 
 bool has_many_logprobs(const prepared_completion& prepared) {
   constexpr std::uint64_t at_once_max = 4'096;  // they take some 100 ns each
-  if (!prepared.asked.logprobs) return false;
-  std::uint64_t tokens = 0;
-  for (const auto& job : prepared.jobs) tokens += job.events_max();
-  return tokens * (1 + prepared.asked.top_logprobs) > at_once_max;
+  const std::uint64_t of_output = prepared.asked.logprobs ? 1 + prepared.asked.top_logprobs : 0;
+  std::uint64_t values = 0;
+  for (const auto& job : prepared.jobs) {
+    values += job.events_max() * of_output;
+    if (job.score_ranks) values += job.prompt.size() * (1 + job.score_top);
+  }
+  return values > at_once_max;
 }
 
 // Only this function decides where a request is prepared.

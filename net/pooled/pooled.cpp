@@ -68,7 +68,9 @@ job_batch make_embedding_batch(const service& s, prepared_embedding prepared, co
   embedding_options options{identity.model_name, prepared.asked.base64,
                             prepared.asked.dimensions.value_or(0)};
   if (identity.pooling == pooling_kind::none) options.token_width = identity.embedding_length;
-  options.normalised = prepared.asked.normalised;
+  const bool ranks = identity.pooling == pooling_kind::rank;
+  options.normalised = prepared.asked.normalised && !ranks;
+  options.activated = prepared.asked.activated && ranks;
   options.form = prepared.asked.form;
   options.origin = origin_of(prepared.work, request);
   return make_batch(
@@ -101,12 +103,18 @@ asio::awaitable<engine::result<Prepared>> prepare_request(
                                                  std::move(work));
 }
 
-/// Refuses what this worker does not serve now, or never does. Texts are ranked by their embeddings, too.
-engine::result<void> check_served(const service& s, const connection& c, model_task wanted) {
+/// Refuses what this worker does not serve now, or never does. Texts are ranked by their embeddings, too, and
+/// what a model that ranks says of single texts is asked at /pooling.
+engine::result<void> check_served(const service& s, const connection& c, endpoint target) {
   if (auto open = check_open(s, c); !open) return open;
-  const bool embeds = model_task_of(s.context.identity) == model_task::embed;
-  if (wanted == model_task::rank && embeds && s.context.identity.pooling != pooling_kind::none) return {};
-  return check_model_task(s.context.identity, wanted);
+  const auto& identity = s.context.identity;
+  const model_task wanted = pooled_task_of(target) == model_task::rank ? model_task::rank : model_task::embed;
+  const model_task served = model_task_of(identity);
+  if (target == endpoint::pooling && served == model_task::rank) return {};
+  if (wanted == model_task::rank && served == model_task::embed && identity.pooling != pooling_kind::none) {
+    return {};
+  }
+  return check_model_task(identity, wanted);
 }
 
 }  // namespace
@@ -136,7 +144,7 @@ pooled_context pooled_context_of(const service& s) {
 
 asio::awaitable<bool> handle_embeddings(service& s, connection& c, const http_request& request,
                                         embedding_api api) {
-  const auto served = check_served(s, c, model_task::embed);
+  const auto served = check_served(s, c, api.target);
   if (!served) co_return co_await refuse_jobs(s, c, request, served.error());
   const auto now = request.received_wall;
   std::function<engine::result<prepared_embedding>(const http_request&, const pooled_context&)> prepare =
@@ -155,7 +163,7 @@ asio::awaitable<bool> handle_pooled(service& s, connection& c, const http_reques
     const embedding_api api{target, parser_of(target)};
     co_return co_await handle_embeddings(s, c, request, api);
   }
-  const auto served = check_served(s, c, wanted);
+  const auto served = check_served(s, c, target);
   if (!served) co_return co_await refuse_jobs(s, c, request, served.error());
   const auto now = request.received_wall;
   std::function<engine::result<prepared_rerank>(const http_request&, const pooled_context&)> prepare =

@@ -104,7 +104,8 @@ std::string write_pooling(const embedding_options& options, const pooled_outcome
   for (std::size_t i = 0; i < outcome.values.size(); ++i) {
     if (i > 0) out += ',';
     out += R"({"index":)" + std::to_string(i) + R"(,"object":"pooling","data":)";
-    append_embedding(out, options, *outcome.values[i]);
+    const std::vector<float>& values = *outcome.values[i];
+    append_embedding(out, options, options.activated ? class_probabilities(values) : values);
     out += '}';
   }
   out += ']';
@@ -173,6 +174,19 @@ std::string write_embeddings(const embedding_options& options, const pooled_outc
 double logistic(float x) noexcept {
   const double u = engine::portable_exp(std::max(engine::portable_exp_lowest, -std::fabs(x)));
   return x >= 0.0F ? 1.0 / (1.0 + u) : u / (1.0 + u);
+}
+
+std::vector<float> class_probabilities(std::span<const float> outputs) {
+  if (outputs.size() == 1) return {static_cast<float>(logistic(outputs[0]))};
+  const float best = *std::max_element(outputs.begin(), outputs.end());
+  std::vector<double> weights;
+  for (const float output : outputs) {
+    weights.push_back(engine::portable_exp(std::max(engine::portable_exp_lowest, output - best)));
+  }
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<float> out;
+  for (const double weight : weights) out.push_back(static_cast<float>(weight / total));
+  return out;
 }
 
 namespace {

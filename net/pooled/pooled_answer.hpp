@@ -33,6 +33,7 @@ struct answer_origin {
 
 /// How embeddings are written. With `token_width` an input has an embedding of that width for each token, not
 /// normalised; otherwise one, cut to `dimensions` if that is not 0 and with `normalised` scaled to length 1.
+/// What a model that ranks gives is written as it is, or with `activated` as probabilities.
 struct embedding_options {
   std::string model;
   bool base64 = false;
@@ -41,6 +42,7 @@ struct embedding_options {
   bool normalised = true;
   embedding_form form = embedding_form::openai;
   answer_origin origin{};
+  bool activated = false;
 };
 [[nodiscard]] std::string write_embeddings(const embedding_options& options, const pooled_outcome& outcome);
 /// The embedding of one input as JSON.
@@ -63,5 +65,8 @@ struct ranking_options {
 
 /// 1 / (1 + e^-x), the same bits on every CPU.
 [[nodiscard]] double logistic(float x) noexcept;
+/// Of a classifier's outputs: the logistic function of a single one, else their softmax, the same bits on
+/// every CPU.
+[[nodiscard]] std::vector<float> class_probabilities(std::span<const float> outputs);
 
 }  // namespace orcd::net

@@ -84,6 +84,10 @@ class embedding_fields {
     const auto common = common_.take(field, value);
     if (!common) return common.error();
     if (*common) return {};
+    if (ranks() && is_of_ranking(field)) return take_flag(field, value, out_.activated);
+    if (ranks() && (field == "normalize" || field == "dimensions")) {
+      return refuse_field(field, "is of embeddings; this model ranks");
+    }
     if (field == "normalize") return take_flag(field, value, out_.normalised);
     if (field == "embd_normalize" && out_.form == embedding_form::llama) return take_norm(field, value);
     if (out_.form == embedding_form::llama) return unknown_field(field);
@@ -117,6 +121,12 @@ class embedding_fields {
  private:
   static constexpr std::array<std::string_view, 5> chat_names{
       "messages", "chat_template", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"};
+
+  [[nodiscard]] bool ranks() const { return limits_.served.pooling == engine::pooling_kind::rank; }
+  /// vLLM's newer name and its older one.
+  static bool is_of_ranking(std::string_view field) {
+    return field == "use_activation" || field == "activation";
+  }
 
   [[nodiscard]] bool is_input(std::string_view field) const {
     switch (out_.form) {
@@ -174,7 +184,7 @@ class embedding_fields {
     const auto task = as_text(field, value);
     if (!task) return task.error();
     const bool each = limits_.served.pooling == engine::pooling_kind::none;
-    const std::string_view served = each ? "token_embed" : "embed";
+    const std::string_view served = ranks() ? "classify" : each ? "token_embed" : "embed";
     if (*task == served) return {};
     return refuse_word(field, "'" + std::string(served) + "', for which this model is served", *task);
   }

@@ -25,7 +25,7 @@ enum class embedding_form {
   openai,
   llama,    ///< POST /embedding
   tei,      ///< POST /embed
-  pooling,  ///< POST /pooling of vLLM
+  pooling,  ///< POST /pooling of vLLM, also of a model that ranks
 };
 enum class ranking_form {
   jina,   ///< Jina's, Cohere's and vLLM's rerank
@@ -42,6 +42,7 @@ struct embedding_request {
   input_cut cut{};
   bool add_special = true;                   ///< of texts: BOS, EOS and the like as the model's rules say
   bool normalised = true;                    ///< scaled to length 1
+  bool activated = true;                     ///< of a model that ranks: probabilities, not its own numbers
   std::optional<completion_request> chat{};  ///< whose prompt is the only input
 };
 

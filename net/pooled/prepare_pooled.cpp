@@ -108,6 +108,8 @@ result<void> check_text(std::string_view field, std::size_t bytes) {
                                  std::to_string(pooled_text_bytes_max));
 }
 
+constexpr std::size_t classes_max = 2;  ///< outputs of a model that ranks
+
 /// What the texts are called.
 std::string_view field_of(embedding_form form) {
   switch (form) {
@@ -130,7 +132,7 @@ std::string_view field_of(ranking_form form) {
 result<void> count_numbers(prepared_pooled& work, const pooled_context& context, std::string_view field) {
   const std::size_t rows =
       context.pooling == engine::pooling_kind::none ? work.job.tokens_in() : work.job.inputs.size();
-  work.numbers = rows * context.limits.dimensions;
+  work.numbers = context.pairs != nullptr ? rows * classes_max : rows * context.limits.dimensions;
   if (work.numbers <= pooled_values_max) return {};
   return refuse_field(field, "would be answered with " + std::to_string(work.numbers) +
                                  " numbers; the limit of one request is " +

@@ -217,6 +217,29 @@ def test_a_ranking_in_the_words_of_other_servers(ranker):
     assert 'leaves no room' in problem(refused)['message']
 
 
+def test_what_a_ranking_model_says_of_single_texts(ranker):
+    def numbers(expected=200, **changes):
+        answer = ranker.call('POST', '/pooling', {'input': TEXTS, **changes})
+        assert answer.status == expected, answer.body
+        return json.loads(answer.body)
+    body = numbers(task='classify')
+    assert body['id'].startswith('pool-') and [d['index'] for d in body['data']] == list(range(len(TEXTS)))
+    told = [entry['data'] for entry in body['data']]
+    assert all(len(data) == 1 and 0 < data[0] < 1 for data in told)
+    assert len({data[0] for data in told}) == len(TEXTS)
+    for off in ('use_activation', 'activation'):
+        raw = [entry['data'][0] for entry in numbers(**{off: False})['data']]
+        assert [1 / (1 + math.exp(-value)) for value in raw] == pytest.approx([data[0] for data in told])
+    ids = json.loads(ranker.call('POST', '/tokenize', {'content': TEXTS[0], 'add_special': True}).body)
+    assert numbers(input=[ids['tokens']])['data'][0]['data'] == told[0], 'ids as the text has them'
+    coded = numbers(encoding_format='base64')['data'][1]['data']
+    assert list(struct.unpack('<f', base64.b64decode(coded))) == pytest.approx(told[1], rel=1e-7)
+    for field, value in (('dimensions', 8), ('normalize', True), ('task', 'embed'), ('task', 'score'),
+                         ('use_activation', 1)):
+        assert numbers(400, **{field: value})['error']['param'] == field
+    assert numbers(404, model='other')['error']['param'] == 'model'
+
+
 def test_a_ranking_decoder_uses_its_template(models):
     with Worker('--model', models('yes-no', '--family', 'qwen3', '--pooling', '4')) as worker:
         worker.wait_event('ready')

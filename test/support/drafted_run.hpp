@@ -43,6 +43,8 @@ inline constexpr std::uint32_t drafted_kinds = 11;
   job.tell_end = kind == 2;
   if (kind == 6) job.sampling.biases = {{3, 2.5F}, {9, -1.0F}};
   if (kind == 7) job.score_from = 30;
+  job.score_top = job.top_logprobs;
+  job.score_ranks = kind == 7;
   if (kind == 10) use_rare_samplers(job.sampling, kind);  // it has no drafts
   if ((kind == 8 || kind == 9) && limits.constraint) job.constraint = limits.constraint(kind);
   return job;
@@ -155,7 +157,7 @@ class coming_and_going {
   if (a.size() != b.size()) return false;
   const auto same = [](float x, float y) { return std::memcmp(&x, &y, sizeof x) == 0; };
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!same(a[i].chosen, b[i].chosen) || a[i].listed != b[i].listed) return false;
+    if (!same(a[i].chosen, b[i].chosen) || a[i].listed != b[i].listed || a[i].rank != b[i].rank) return false;
     for (std::uint32_t n = 0; n < a[i].listed; ++n) {
       if (a[i].top[n].token != b[i].top[n].token || !same(a[i].top[n].logprob, b[i].top[n].logprob))
         return false;

@@ -427,6 +427,10 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
     step.sampled.push_back({.slot = part.slot, .pooled = pooled_of(state.tokens)});
   }
   if (!seen.sampled) return;
+  const bool told =
+      !part.sample->params->needs_logits() || std::ranges::equal(part.sample->seen, state.tokens);
+  require(told, "a choice by the host without the sequence's tokens", part.slot, part.sample->seen.size(),
+          state.tokens.size());
   const token_id token = sample(state, *part.sample);
   step.sampled.push_back({part.slot, token, logprobs_of(token, *part.sample)});
 }
@@ -455,6 +459,7 @@ engine::token_logprobs fake_accelerator::logprobs_of(token_id token, const engin
   if (!request.logprobs) return out;
   out.chosen = -static_cast<float>(token) / 8.0F;
   out.listed = request.top_logprobs;
+  out.rank = request.params->tells_rank ? 7 : 0;
   for (std::uint32_t i = 0; i < out.listed; ++i) {
     out.top[i] = {static_cast<token_id>(i), -static_cast<float>(i)};
   }

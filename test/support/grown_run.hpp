@@ -35,6 +35,8 @@ namespace orcd::test {
   job.logprobs = number % 2 == 0;
   job.top_logprobs = job.logprobs ? 5 : 0;
   if (number % 16 == 6) job.score_from = length / 2;
+  job.score_top = job.top_logprobs;
+  job.score_ranks = number % 32 == 6;
   job.cache.enabled = number % 8 != 7;
   return job;
 }

@@ -129,6 +129,59 @@ def test_tokens_of_the_prompt_have_the_log_probabilities_that_they_would_have_as
     assert [scored['text'][offset:][:len(token)] for offset, token in zip(offsets, tokens)] == tokens
 
 
+def test_values_of_the_prompt_in_the_form_of_vllm(worker):
+    ids = ids_of(worker, 'Once upon a time there was')
+    (echoed,) = choices(text(worker, prompt=ids, echo=True, logprobs=5, max_tokens=1))
+    (plain,) = choices(text(worker, prompt=ids, n=1))
+    first, second = choices(text(worker, prompt=ids, n=2, prompt_logprobs=5))
+    assert first['text'] == plain['text'] and first['logprobs'] is None
+    told = first['prompt_logprobs']
+    assert second['prompt_logprobs'] == told and len(told) == len(ids) and told[0] is None
+    for i, token in enumerate(ids[1:], 1):
+        own, *others = told[i].items()
+        assert own[0] == str(token) and own[1]['logprob'] == echoed['logprobs']['token_logprobs'][i]
+        assert len(told[i]) == (5 if own[1]['rank'] <= 5 else 6)
+        assert sorted(v['rank'] for v in told[i].values())[:5] == [1, 2, 3, 4, 5]
+        listed = echoed['logprobs']['top_logprobs'][i].values()
+        assert sorted(v['logprob'] for v in told[i].values()) == sorted(listed), 'the same bits'
+    both, = choices(text(worker, prompt=ids, echo=True, logprobs=2, prompt_logprobs=5, max_tokens=1))
+    assert both['prompt_logprobs'] == told
+    two, = choices(text(worker, prompt=ids, echo=True, logprobs=2, max_tokens=1))
+    assert both['logprobs'] == two['logprobs'], 'the echo lists as many as it was asked to'
+    bare, = choices(text(worker, prompt=ids, prompt_logprobs=0))
+    assert [list(v) for v in bare['prompt_logprobs'][1:]] == [[str(token)] for token in ids[1:]]
+
+
+def test_ranks_of_the_prompt_are_in_the_order_of_its_log_probabilities(worker):
+    beginning = ids_of(worker, 'Once upon a time')
+    last = [choice['prompt_logprobs'][-1][str(token)] for token in range(5, 105, 4)
+            for choice in choices(text(worker, prompt=[*beginning, token], prompt_logprobs=0, max_tokens=1))]
+    ordered = sorted(last, key=lambda value: value['rank'])
+    assert len({value['rank'] for value in last}) == len(last) and ordered[-1]['rank'] > 20
+    assert ordered == sorted(last, key=lambda value: -value['logprob'])
+
+
+def test_values_of_the_prompt_of_a_chat(worker):
+    plain = chat(worker).json()
+    answers = [chat(worker, prompt_logprobs=1, return_token_ids=True, n=n).json() for n in (1, 3, 1)]
+    for answer in answers:
+        assert [c['message'] for c in answer['choices']][0] == plain['choices'][0]['message']
+        assert answer['usage']['prompt_tokens'] == len(answer['prompt_token_ids'])
+        told = answer['prompt_logprobs']
+        assert told == answers[0]['prompt_logprobs'], 'whatever is in the cache'
+        assert [next(iter(v)) for v in told[1:]] == [str(i) for i in answer['prompt_token_ids'][1:]]
+        assert all('prompt_logprobs' not in choice for choice in answer['choices'])
+    assert 'prompt_logprobs' not in plain
+
+
+@pytest.mark.parametrize('changes', [{'prompt_logprobs': -1}, {'prompt_logprobs': 21},
+                                     {'prompt_logprobs': True}, {'prompt_logprobs': 1, 'stream': True}])
+def test_values_of_the_prompt_that_are_not_told(worker, changes):
+    for ask in (text, chat):
+        refused = ask(worker, **changes)
+        assert refused.status == 400 and refused.json()['error']['param'] == 'prompt_logprobs', refused.body
+
+
 def test_scores_do_not_depend_on_the_cache_the_neighbours_or_the_stream(worker):
     asked = {'prompt': ['word ' * 150 + 'end', 'Once upon', 'word ' * 150 + 'fin'], 'echo': True,
              'logprobs': 2, 'max_tokens': 2}

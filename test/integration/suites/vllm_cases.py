@@ -66,7 +66,6 @@ GUIDED = [
 # Fields that would change an answer and that are not served.
 NOT_SERVED = [
     ('use_beam_search', {'use_beam_search': True}, 'beam search is no sampling of one answer'),
-    ('prompt_logprobs', {'prompt_logprobs': 1}, '/v1/completions has echo with logprobs'),
     ('kv_transfer_params', {'kv_transfer_params': {'do_remote_prefill': True}}, 'there is one engine'),
     ('logits_processors', {'logits_processors': ['module.function']}, 'code of a request does not run here'),
 ]

@@ -1,6 +1,7 @@
 // Log probabilities against double precision, and the cases where a softmax has no number of its own.
 #include "engine/sampling/logprobs.hpp"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <numeric>
@@ -47,6 +48,27 @@ BOOST_AUTO_TEST_CASE(the_most_likely_come_first_and_ties_by_lower_id) {
   BOOST_REQUIRE(got.listed == 6U);
   for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(got.top[i].token == expected[i]);
   BOOST_TEST(got.chosen == got.top[4].logprob);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_is_the_place_in_the_order_of_the_list) {
+  auto logits = random_logits(500, 3, 4.0);
+  for (std::size_t i = 0; i < 500; i += 7) logits[i] = 1.25F;  // ties
+  logits[40] = inf;
+  logits[41] = logits[300] = nan_value;
+  logits[42] = -inf;
+  const auto number = [](float logit) { return std::isnan(logit) ? -inf : logit; };
+  std::vector<token_id> order(500);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](token_id a, token_id b) {
+    return number(logits[static_cast<std::size_t>(a)]) > number(logits[static_cast<std::size_t>(b)]);
+  });
+  for (std::uint32_t i = 0; i < 500; ++i) BOOST_TEST(rank_of(logits, order[i]) == i + 1);
+  const auto listed = logprobs_of(logits, 0, 20);
+  for (std::uint32_t i = 0; i < 20; ++i) BOOST_TEST(rank_of(logits, listed.top[i].token) == i + 1);
+  const sampling_params ranked{.tells_rank = true};
+  BOOST_TEST((ranked.needs_logits() && !ranked.uses_usual_order()));
+  BOOST_TEST(logprobs_after(logits, ranked, {}, order[77], 3).rank == 78U);
+  BOOST_TEST(logprobs_after(logits, {}, {}, order[77], 3).rank == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(infinite_and_missing_logits_have_a_meaning) {

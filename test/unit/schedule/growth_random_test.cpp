@@ -98,6 +98,7 @@ job_request load::make_job() {
   job.logprobs = number(3) == 0;
   if (job.logprobs && number(2) == 0)
     job.score_from = 1 + number(static_cast<std::uint32_t>(job.prompt.size()));
+  job.score_top = job.top_logprobs;
   job.tell_progress = number(3) == 0;
   job.tell_end = number(3) == 0;
   if (number(4) == 0) job.adapters = {{number(2), 0.5F, ""}};

@@ -15,6 +15,7 @@ struct scoring_bench : scheduler_bench {
     r.logprobs = true;
     r.top_logprobs = 2;
     r.score_from = from;
+    r.score_top = 2;
     r.tell_end = true;
     return r;
   }
@@ -53,6 +54,27 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_told_and_the_output_is_what_it_would_be) {
         BOOST_TEST(sink->stats().tokens_in == 30U);
         BOOST_TEST(sink->stats().tokens_out == max_tokens);
       }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_is_told_with_ranks_and_without_values_of_the_output) {
+  for (const std::uint32_t depth : {1U, 3U}) {
+    for (const bool ranks : {true, false}) {
+      scoring_bench b;
+      b.options.launch_depth = depth;
+      b.up();
+      const auto prompt = prompt_of(30);
+      auto job = b.scored("a", prompt, 1, 5);
+      job.logprobs = job.tell_end = false;
+      job.top_logprobs = 0;
+      job.score_ranks = ranks;
+      const auto sink = b.submit(std::move(job));
+      b.finish();
+      expect_scored(*sink, prompt, 1);
+      expect_tokens(*sink, b.device->expected(prompt, 5));
+      BOOST_TEST(sink->logprobs().empty());
+      for (const auto& told : sink->prompt_logprobs()) BOOST_TEST(told.rank == (ranks ? 7U : 0U));
     }
   }
 }

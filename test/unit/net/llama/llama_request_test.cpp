@@ -116,6 +116,10 @@ BOOST_AUTO_TEST_CASE(values_that_mean_the_usual) {
   BOOST_TEST(taken(R"(,"n_predict":0)").max_tokens.value() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(what_completions_leave_is_left_here_too) {
+  taken(R"(,"backend_sampling":true,"n_cache_reuse":256,"sse_ping_interval":5,"speculative.n_max":3)");
+}
+
 BOOST_AUTO_TEST_CASE(samplers_of_llama_server) {
   const auto r = taken(R"(,"dry_multiplier":0.8,"dry_base":2,"dry_allowed_length":3,"dry_penalty_last_n":-1,
     "dry_sequence_breakers":["\n","x"],"xtc_probability":0.5,"xtc_threshold":0.2,"typical_p":0.9,

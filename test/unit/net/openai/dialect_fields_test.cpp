@@ -178,11 +178,15 @@ BOOST_AUTO_TEST_CASE(words_that_must_not_come) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(log_probabilities_of_the_prompt_are_asked_for_otherwise) {
-  chat(R"(,"prompt_logprobs":null)");
-  BOOST_TEST(refused(R"(,"prompt_logprobs":1)") == "prompt_logprobs");
-  const auto why = test::refusal(parse(completion_kind::text, R"(,"prompt_logprobs":0)"), "0");
-  BOOST_TEST(why.message.find("'echo'") != std::string::npos);
+BOOST_AUTO_TEST_CASE(log_probabilities_of_the_prompt) {
+  BOOST_TEST(!chat(R"(,"prompt_logprobs":null)").prompt_logprobs);
+  BOOST_TEST(!text(R"(,"prompt_logprobs":false)").prompt_logprobs);
+  BOOST_TEST((chat(R"(,"prompt_logprobs":0)").prompt_logprobs == 0U));
+  BOOST_TEST((text(R"(,"prompt_logprobs":20.0)").prompt_logprobs == 20U));
+  for (const char* wrong : {"-1", "-2", "21", "true", "1.5", "\"1\""}) {
+    BOOST_TEST(refused(",\"prompt_logprobs\":" + std::string(wrong)) == "prompt_logprobs", wrong);
+  }
+  BOOST_TEST(refused(R"(,"prompt_logprobs":0,"stream":true)") == "prompt_logprobs");
 }
 
 BOOST_AUTO_TEST_CASE(an_order_of_samplers_that_changes_nothing) {

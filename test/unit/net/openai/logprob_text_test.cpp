@@ -4,6 +4,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
+#include <limits>
 
 #include "test/unit/net/openai/letter_tokenizer.hpp"
 
@@ -36,6 +37,21 @@ BOOST_AUTO_TEST_CASE(a_token_of_a_chat_is_not) {
   const auto& list = told.at("content").at(0).at("top_logprobs").as_array();
   BOOST_TEST_REQUIRE(list.size() == 1U);
   BOOST_TEST(list[0].at("token").as_string() == "z");
+}
+
+BOOST_AUTO_TEST_CASE(values_of_a_prompt_in_the_form_of_vllm) {
+  const float never = -std::numeric_limits<float>::infinity();
+  const std::vector<prompt_value> values{{{{'a', -0.5F}, {'a', -0.5F}, {'z', -1.5F}}, 1},
+                                         {{{'b', -7.0F}, {'a', -0.5F}, {'z', -1.5F}}, 90},
+                                         {{{'c', never}}, 0}};
+  BOOST_TEST(render_prompt_values(values, letters) ==
+             R"([null,{"97":{"logprob":-0.5,"rank":1,"decoded_token":"a"},)"
+             R"("122":{"logprob":-1.5,"rank":2,"decoded_token":"z"}},)"
+             R"({"98":{"logprob":-7,"rank":90,"decoded_token":"b"},)"
+             R"("97":{"logprob":-0.5,"rank":1,"decoded_token":"a"},)"
+             R"("122":{"logprob":-1.5,"rank":2,"decoded_token":"z"}},)"
+             R"({"99":{"logprob":-9999,"rank":null,"decoded_token":"c"}}])");
+  BOOST_TEST(render_prompt_values({}, letters) == "[null]");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

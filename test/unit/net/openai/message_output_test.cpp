@@ -158,13 +158,15 @@ struct echoing {
   void prompt(std::initializer_list<engine::token_id> ids) {
     for (const auto id : ids) {
       const std::vector<engine::token_logprob> told{{id, -1.0F}};
-      job.beside_output(engine::token_part::prompt, id, told);
+      job.beside_output({engine::token_part::prompt, id, told});
     }
   }
   void output(std::initializer_list<engine::token_id> ids, std::optional<engine::token_id> end = {}) {
     for (const auto id : ids) job.token(id, std::vector<engine::token_logprob>{{id, -2.0F}});
-    if (end)
-      job.beside_output(engine::token_part::end, *end, std::vector<engine::token_logprob>{{*end, -3.0F}});
+    if (end) {
+      const std::vector<engine::token_logprob> last{{*end, -3.0F}};
+      job.beside_output({engine::token_part::end, *end, last});
+    }
     job.ended(engine::end_event{}, steady_time{1h});
   }
   whole_message whole;
@@ -177,6 +179,26 @@ BOOST_AUTO_TEST_CASE(an_output_may_begin_with_its_prompt) {
   e.output({'c', 'd'}, 256);
   BOOST_TEST(e.whole.text_of(output_delta::kind::content) == "abcd");
   BOOST_TEST(shown(e.whole.logprobs) == "97@0? 98@1 99@2 100@3 256@4 ");
+}
+
+BOOST_AUTO_TEST_CASE(values_of_a_prompt_go_where_they_are_wanted_and_an_echo_lists_its_own_number) {
+  for (const bool logprobs : {true, false}) {
+    whole_message whole;
+    const auto values = std::make_shared<prompt_values>();
+    job_execution job({}, engine::token_stream(letters, {}),
+                      make_message_output(
+                          std::make_unique<message_collector>(whole, [] { return std::string(); }), letters,
+                          {}, std::make_shared<prompt_echo>(prompt_echo{"ab", 'a', logprobs, 0, 1}), values));
+    job.started(1, {});
+    const std::vector<engine::token_logprob> told{{'b', -2.0F}, {'x', -1.0F}, {'y', -1.5F}};
+    job.beside_output({engine::token_part::prompt, 'b', told, 3});
+    job.ended(engine::end_event{}, steady_time{1h});
+    BOOST_TEST_REQUIRE(values->size() == 1U);
+    BOOST_TEST((values->front().logprobs.size() == 3U && values->front().rank == 3U));
+    BOOST_TEST(whole.text_of(output_delta::kind::content) == "ab");
+    BOOST_TEST_REQUIRE(whole.logprobs.size() == (logprobs ? 2U : 0U));
+    if (logprobs) BOOST_TEST(whole.logprobs.back().logprobs.size() == 2U);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(tokens_that_the_text_does_not_show_take_no_room_in_it) {

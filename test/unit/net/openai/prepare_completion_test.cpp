@@ -5,6 +5,7 @@
 #include "engine/chat/argument_types.hpp"
 #include "engine/grammar/grammar.hpp"
 #include "engine/sampling/dry.hpp"
+#include "net/openai/prompt_values.hpp"
 #include "test/unit/net/openai/letter_tokenizer.hpp"
 
 namespace orcd::net {
@@ -450,6 +451,7 @@ BOOST_AUTO_TEST_CASE(an_echo_with_log_probabilities_scores_the_prompt) {
   BOOST_TEST_REQUIRE(all.has_value());
   for (const auto& job : all->jobs) {
     BOOST_TEST((job.score_from == 1U && job.tell_end && job.logprobs && job.top_logprobs == 2U));
+    BOOST_TEST((job.score_top == 2U && !job.score_ranks));
     BOOST_TEST(job.max_tokens == 0U);
   }
   BOOST_TEST(all->jobs[0].events_max() == 3U);
@@ -458,6 +460,39 @@ BOOST_AUTO_TEST_CASE(an_echo_with_log_probabilities_scores_the_prompt) {
   request.body = R"({"prompt":"ab","max_tokens":1,"echo":true})";
   const auto plain = prepare(completion_kind::text);
   BOOST_TEST((plain->jobs[0].score_from == 0U && !plain->echoes[0]->logprobs));
+}
+
+BOOST_AUTO_TEST_CASE(the_first_choice_of_a_prompt_tells_its_values) {
+  request.body = R"({"prompt":["ab",[99,98]],"n":2,"prompt_logprobs":3})";
+  const auto all = prepare(completion_kind::text);
+  BOOST_TEST_REQUIRE(all.has_value());
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& job = all->jobs[i];
+    BOOST_TEST(job.score_from == (i % 2 == 0 ? 1U : 0U));
+    BOOST_TEST((job.score_ranks == (i % 2 == 0) && !job.logprobs && !job.tell_end));
+    if (job.score_ranks) BOOST_TEST(job.score_top == 3U);
+  }
+  request.body = R"({"prompt":"ab","prompt_logprobs":1,"echo":true,"logprobs":5,"n":2})";
+  const auto both = prepare(completion_kind::text);
+  BOOST_TEST((both->jobs[0].score_top == 5U && both->jobs[0].score_ranks && both->jobs[0].tell_end));
+  BOOST_TEST((both->jobs[1].score_from == 1U && both->jobs[1].score_top == 5U && !both->jobs[1].score_ranks));
+  BOOST_TEST(both->echoes[0]->listed == 5U);
+  request.body = R"({"messages":[{"role":"user","content":"a"}],"prompt_logprobs":0})";
+  const auto chat = prepare(completion_kind::chat);
+  BOOST_TEST_REQUIRE(chat.has_value());
+  BOOST_TEST((chat->jobs[0].score_from == 1U && chat->jobs[0].score_top == 0U));
+}
+
+BOOST_AUTO_TEST_CASE(values_of_a_prompt_are_bounded) {
+  completion_request asked;
+  std::uint64_t values = 0;
+  BOOST_TEST(add_prompt_values(asked, std::size_t{1} << 40U, values).has_value());
+  asked.prompt_logprobs = 20;
+  constexpr std::size_t fit = prompt_values_max / 21;
+  BOOST_TEST(add_prompt_values(asked, fit, values).has_value());
+  const auto refused = add_prompt_values(asked, 1, values);
+  BOOST_TEST_REQUIRE(refused.has_error());
+  BOOST_TEST(refused.error().param == "prompt_logprobs");
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_of_a_list_that_does_not_fit_is_refused) {

@@ -1,4 +1,5 @@
 // What /v1/embeddings and /v1/rerank accept, and the name of what they refuse.
+#include <boost/json/parse.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <tuple>
@@ -185,6 +186,50 @@ BOOST_AUTO_TEST_CASE(embeddings_in_the_words_of_each_server) {
     BOOST_TEST_REQUIRE(refused.has_error(), body);
     BOOST_TEST(refused.error().param == param, body);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_model_that_ranks_says_what_it_makes_of_single_inputs) {
+  using form = embedding_form;
+  served.pooling = engine::pooling_kind::rank;
+  const auto read = [&](const char* body) { return parse_embedding(body, limits(), form::pooling); };
+  BOOST_TEST(read(R"({"input":"a","task":"classify"})").value().activated);
+  BOOST_TEST(!read(R"({"input":["a",[1,2]],"use_activation":false})").value().activated);
+  BOOST_TEST(!read(R"({"input":"a","activation":false,"encoding_format":"base64"})").value().activated);
+  for (const auto& [body, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"input":"a","task":"embed"})", "task"},
+           {R"({"input":"a","task":"score"})", "task"},
+           {R"({"input":"a","dimensions":8})", "dimensions"},
+           {R"({"input":"a","normalize":true})", "normalize"},
+           {R"({"input":"a","use_activation":1})", "use_activation"},
+           {R"({"input":"a","text_2":"b"})", "text_2"}}) {
+    const auto refused = read(body);
+    BOOST_TEST_REQUIRE(refused.has_error(), body);
+    BOOST_TEST(refused.error().param == param, body);
+  }
+  served.pooling = engine::pooling_kind::mean;
+  BOOST_TEST(read(R"({"input":"a","use_activation":false})").error().param == "use_activation");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_classifier_says_is_written_as_probabilities_or_as_it_is) {
+  pooled_outcome outcome;
+  for (const std::vector<float>& values : {std::vector<float>{-1.5F}, std::vector<float>{2.0F, 0.5F}}) {
+    outcome.values.push_back(std::make_shared<const std::vector<float>>(values));
+  }
+  embedding_options options{"m"};
+  options.form = embedding_form::pooling;
+  options.normalised = false;
+  const auto data = [&] {
+    const auto told = boost::json::parse(write_embeddings(options, outcome));
+    return std::pair{told.at_pointer("/data/0/data").as_array(), told.at_pointer("/data/1/data").as_array()};
+  };
+  const auto raw = data();
+  BOOST_TEST((raw.first[0].to_number<double>() == -1.5 && raw.second[1].to_number<double>() == 0.5));
+  options.activated = true;
+  const auto [one, two] = data();
+  BOOST_TEST(one[0].to_number<double>() == 1.0 / (1.0 + std::exp(1.5)), boost::test_tools::tolerance(1e-6));
+  const double share = 1.0 / (1.0 + std::exp(-1.5));
+  BOOST_TEST(two[0].to_number<double>() == share, boost::test_tools::tolerance(1e-6));
+  BOOST_TEST(two[1].to_number<double>() == 1.0 - share, boost::test_tools::tolerance(1e-6));
 }
 
 BOOST_AUTO_TEST_CASE(a_chat_may_be_what_is_embedded) {

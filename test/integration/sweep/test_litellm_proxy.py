@@ -1,14 +1,13 @@
 """LiteLLM's proxy, unchanged, in front of the worker: what an OpenAI client gets through it."""
 import subprocess
 import sys
-import time
 import urllib.request
 
 import pytest
 
 from client_program import environment_of, run
 from ports import free_port
-from worker_process import PATIENCE
+from worker_process import PATIENCE, wait_until
 
 KEY = 'sk-0f1e2d3c4b5a69788796a5b4c3d2e1f0'  # the proxy starts with none that is weak
 PROGRAM = '''
@@ -73,16 +72,14 @@ model_list:
 
 
 def wait_for(url, proxy, log) -> None:
-    until = time.monotonic() + 8 * PATIENCE
-    while time.monotonic() < until:
+    def answers() -> bool:
         assert proxy.poll() is None, log.read_text()[-4000:]
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
-                if answer.status == 200:
-                    return
+                return answer.status == 200
         except OSError:
-            time.sleep(0.5)
-    raise AssertionError(log.read_text()[-4000:])
+            return False
+    wait_until(answers, 8 * PATIENCE, 'the proxy answers', 0.5)
 
 
 def test_a_chat_and_its_stream(told):

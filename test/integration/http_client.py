@@ -25,7 +25,10 @@ class Response:
     body: bytes = b''
 
     def json(self):
-        return json.loads(self.body.decode('utf-8'))
+        try:
+            return json.loads(self.body.decode('utf-8'))
+        except ValueError as failure:
+            raise AssertionError(f'{self.status}: the body is no JSON: {self.body[:300]!r}') from failure
 
     @property
     def error(self) -> dict:

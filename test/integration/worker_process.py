@@ -215,8 +215,13 @@ class Worker:
 
     def events(self, name: Optional[str] = None, **fields) -> List[dict]:
         """Parsed log lines; every line must be one JSON object."""
+        def object_of(line: str) -> dict:
+            try:
+                return json.loads(line)
+            except ValueError as failure:
+                raise AssertionError(f'a line of the log is no JSON: {line!r}') from failure
         with self._changed:
-            parsed = [json.loads(line) for line in self.lines if line]
+            parsed = [object_of(line) for line in self.lines if line]
         return [e for e in parsed if (name is None or e.get('event') == name)
                 and all(e.get(k) == v for k, v in fields.items())]
 

@@ -2,7 +2,7 @@
 // streaming-read ceiling that the same run measures, and TFLOP/s.
 //   bench_cuda_matmul [--columns N,N...] [--only TEXT] [--sweep]
 // --only takes the matrices whose name contains TEXT; --sweep times every instance of the throughput kernel.
-// From 64 columns on, behind it: the product of prompts, and what making the image of its input takes.
+// From 64 columns on each line also has the product of prompts, and how long its input's image takes to make.
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

@@ -13,10 +13,10 @@
 namespace orcd::gpu {
 namespace {
 
-/// Dense products of fewer columns, and experts of fewer pairs each, go another way: with 256 columns both
-/// take about as long, with 512 this one is mostly faster. Of experts, the product alone is
-/// the faster one from eight pairs an expert on; but a step of 64 sequences of gpt-oss-20b, which has eight,
-/// took a fifth longer with it (H200).
+/// Dense products of fewer columns, and experts with fewer pairs each, take the throughput product. With 256
+/// columns both take about as long; with 512 the product of prompts is mostly faster. For experts it is by
+/// itself faster from eight pairs each on, but a whole step of 64 sequences of gpt-oss-20b, which has eight
+/// pairs an expert, took a fifth longer with it (H200).
 constexpr std::uint32_t image_columns_least = 384;
 constexpr std::uint32_t expert_pairs_least = 48;
 
@@ -34,7 +34,7 @@ bool takes_images(const kernels::packed_matmul_args& args) {
 }  // namespace
 
 /// Whether these products together, each of which leaves the next one's input, are estimated to be faster as
-/// products of images, the first one's being made of rows.
+/// products of prompts, for which an image of the first one's input is made of rows.
 bool cuda_forward::images_best(std::initializer_list<kernels::packed_matmul_args> products,
                                std::uint32_t columns) const {
   const kernels::packed_matmul_args& first = *products.begin();
@@ -97,7 +97,7 @@ void cuda_forward::dense_ffn_images(std::uint32_t layer, std::uint32_t columns) 
   ORCD_CUDA(kernels::launch_image_matmul(down, stream_));
 }
 
-/// Whether a layer's experts have so many of the pairs that products of images are faster, and the image of
+/// Whether a layer's experts have so many of the pairs that products of prompts are faster, and the image of
 /// their input has room where their outputs will lie.
 bool cuda_forward::experts_take_images(std::uint32_t layer, std::uint32_t columns) const {
   const std::uint32_t pairs = columns * spec_.experts_used;

@@ -78,7 +78,7 @@ def test_poison_is_ended_and_the_innocent_are_not(held, slow_model):
             # What a GPU's engine had sent before it died can be more than ten tokens.
             engine = trio.serving()
             engine.wait_event('execute_start', job_id='poison')
-            # On the third one the poison runs by itself, before or after the innocent with 50 tokens each.
+            # On the third engine the poison runs alone, possibly after the others and their 50 steps.
             steps = (8, 8, 80)[len(deaths)]
             wait_until(lambda: engine.metric('worker_steps_total') >= steps, PATIENCE, 'it runs there')
             deaths.append(index)

@@ -133,7 +133,7 @@ def test_every_kind_of_answer_goes_on_through_kills(held, slow_model, tmp_path, 
     active, standby = held.pair(*options)
     begun = time.monotonic()
     alone = {one.kind: one for one in ask_all(held.port, 'alone', lambda: None)}
-    # Not after the answers, nor after their witness, which has five times as many tokens as any of them.
+    # The kill must hit answers that are under way, and their witness, which has five times as many tokens.
     longest = min(0.6 * STRETCH, (time.monotonic() - begun) / 2)
     for one in alone.values():
         assert one.status == 200 and one.failure is None, (one.kind, one.status, one.body[:300], one.failure)

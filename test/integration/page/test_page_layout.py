@@ -182,7 +182,7 @@ def fill_with(tab: Tab, messages: list) -> str:
     }""", messages)
 
 
-# Of the processor, for what a test cannot have alone is time by the clock.
+# Milliseconds of the processor: a test on a busy machine cannot rely on those of the clock.
 SHOWN_MAX = 1000
 USABLE_MAX = 200
 

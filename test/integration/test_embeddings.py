@@ -49,7 +49,8 @@ def slow_bert(models) -> Iterator[Worker]:
              'address': '--layers 3 --embedding 192 --heads 3 --ffn 512',
              'thread': '--layers 1 --embedding 128 --heads 2 --ffn 256'}[SANITIZER]
     path = models('slow-bert', '--family', 'bert', *shape.split(), '--context', '512')
-    with Worker('--model', path, '--slots', '1', '--max-queue', '1', '--threads', '1') as worker:
+    with Worker('--model', path, '--slots', '1', '--max-queue', '1', '--threads', '1',
+                '--drain-timeout', '3600') as worker:
         worker.wait_event('ready')
         yield worker
 

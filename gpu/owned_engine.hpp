@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "engine/accelerator.hpp"
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 #include "engine/worker_state.hpp"
 #include "gpu/gpu_thread.hpp"
 

@@ -19,7 +19,7 @@
 #include "app/holder/holder_options.hpp"
 #include "app/holder/restart_policy.hpp"
 #include "app/process/exit_code.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 
 namespace orcd::app {
 

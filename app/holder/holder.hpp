@@ -22,7 +22,7 @@
 #include "app/holder/refused_clients.hpp"
 #include "app/holder/socket_place.hpp"
 #include "app/holder/stored_state.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/failover/frame_socket.hpp"
 
 namespace orcd::app {

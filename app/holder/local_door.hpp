@@ -7,7 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/failover/file_descriptor.hpp"
 #include "net/failover/peer.hpp"
 

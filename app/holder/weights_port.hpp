@@ -18,7 +18,7 @@
 #include "app/holder/socket_file.hpp"
 #include "app/holder/stored_weights.hpp"
 #include "app/holder/weights_table.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/failover/frame_socket.hpp"
 
 namespace orcd::app {

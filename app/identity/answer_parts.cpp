@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "app/identity/option_effects.hpp"
+#include "engine/base/sha256.hpp"
 #include "engine/model/rope.hpp"
-#include "engine/sha256.hpp"
 
 namespace orcd::app {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "app/identity/model_digest.hpp"
 #include "app/options/options.hpp"
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 #include "net/journal/answer_identity.hpp"
 
 namespace orcd::app {

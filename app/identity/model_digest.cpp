@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "app/version/version.hpp"
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 
 namespace orcd::app {
 namespace {

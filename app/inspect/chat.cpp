@@ -2,7 +2,7 @@
 #include <boost/json.hpp>
 
 #include "app/inspect/inspect.hpp"
-#include "engine/chat_format.hpp"
+#include "engine/conversation/chat_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/text/utf8_buffer.hpp"
 

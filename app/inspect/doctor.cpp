@@ -14,7 +14,7 @@
 #include "app/inspect/inspect.hpp"
 #include "app/inspect/odd_things.hpp"
 #include "app/inspect/speed_guess.hpp"
-#include "engine/chat_format.hpp"
+#include "engine/conversation/chat_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/location.hpp"
 #include "engine/model/model_tensors.hpp"

@@ -11,9 +11,9 @@
 
 #include "app/options/options.hpp"
 #include "engine/accelerator.hpp"
-#include "engine/chat_format.hpp"
-#include "engine/sampling_defaults.hpp"
-#include "engine/served_model.hpp"
+#include "engine/conversation/chat_format.hpp"
+#include "engine/served/sampling_defaults.hpp"
+#include "engine/served/served_model.hpp"
 #include "engine/worker_state.hpp"
 #include "gpu/plan/device_choice.hpp"
 

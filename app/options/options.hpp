@@ -10,10 +10,10 @@
 
 #include "app/process/narration_format.hpp"
 #include "app/process/signal_policy.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/model_spec.hpp"
-#include "engine/narration.hpp"
-#include "engine/sampling_defaults.hpp"
+#include "engine/served/sampling_defaults.hpp"
 #include "net/jobs/server_config.hpp"
 #include "net/traces/trace_context.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "app/options/option_table.hpp"
 #include "engine/sampling/sampling_ranges.hpp"
-#include "net/openai/template_variables.hpp"
+#include "net/completion/template_variables.hpp"
 
 namespace orcd::app {
 namespace {

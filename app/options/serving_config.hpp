@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "app/options/options.hpp"
-#include "engine/sampling_defaults.hpp"
+#include "engine/served/sampling_defaults.hpp"
 #include "net/http/request_gate.hpp"
 #include "net/jobs/server_config.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "app/pipe/sdk_config.hpp"
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 
 namespace orcd::app {
 

@@ -20,7 +20,7 @@
 
 #include "app/process/exit_code.hpp"
 #include "app/process/standard_streams.hpp"
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 
 namespace orcd::app {
 namespace {

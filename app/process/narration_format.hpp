@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 
 namespace orcd::app {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "app/options/options.hpp"
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 #include "net/models/adapter_registry.hpp"
 
 namespace orcd::app {

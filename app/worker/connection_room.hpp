@@ -8,7 +8,7 @@
 #include "app/options/options.hpp"
 #include "app/process/descriptor_plan.hpp"
 #include "engine/base/error.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 
 namespace orcd::app {
 

@@ -12,7 +12,7 @@
 #include "app/options/options.hpp"
 #include "app/process/shutdown.hpp"
 #include "app/service/service_manager.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/schedule/admission.hpp"
 #include "engine/worker_state.hpp"
 

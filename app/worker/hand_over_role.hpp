@@ -14,7 +14,7 @@
 
 #include "app/worker/hand_over_rules.hpp"
 #include "engine/base/error.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 
 namespace orcd::app {
 

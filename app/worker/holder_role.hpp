@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/worker_state.hpp"
 #include "net/failover/engine_cycle.hpp"
 #include "net/failover/holder_link.hpp"

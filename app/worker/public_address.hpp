@@ -8,7 +8,7 @@
 
 #include "app/options/options.hpp"
 #include "app/service/service_manager.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/server/server.hpp"
 
 namespace orcd::app {

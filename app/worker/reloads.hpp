@@ -10,7 +10,7 @@
 #include <string>
 
 #include "app/options/options.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/http/current_keys.hpp"
 #include "net/jobs/background_queue.hpp"
 

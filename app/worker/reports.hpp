@@ -9,7 +9,7 @@
 #include <string>
 
 #include "app/options/options.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/discovery/etcd_registrar.hpp"
 #include "net/traces/trace_exporter.hpp"
 

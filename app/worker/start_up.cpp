@@ -8,8 +8,8 @@
 #include "app/options/serving_config.hpp"
 #include "app/worker/reloads.hpp"
 #include "app/worker/start_words.hpp"
-#include "engine/breaker_tokens.hpp"
 #include "engine/grammar/grammar.hpp"
+#include "engine/served/breaker_tokens.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "gpu/plan/allocation_counter.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "app/model/model_setup.hpp"
 #include "app/options/options.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/worker_state.hpp"
 
 namespace orcd::app {

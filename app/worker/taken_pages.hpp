@@ -7,7 +7,7 @@
 #include <chrono>
 #include <functional>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/schedule/page_ledger.hpp"
 
 namespace orcd::app {

@@ -29,7 +29,7 @@ enum class call_format : std::uint8_t {
   internlm,    ///< <|action_start|><|plugin|>{"name": N, "parameters": {...}}<|action_end|>: InternLM 2.5, 3
   /// {"tool_calls": [{"name": N, "arguments": {...}}, ...]}, {"tool_call": {...}} or {"response": TEXT} as
   /// the whole output. No template says so: it is for models whose template knows no tools, which are told of
-  /// it in text (engine/generic_messages.hpp) and kept to it by a grammar.
+  /// it in text (engine/conversation/generic_messages.hpp) and kept to it by a grammar.
   generic,
 };
 inline constexpr int call_formats = 16;

@@ -6,11 +6,11 @@
 #include <span>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/sha256.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/lora/adapter_error.hpp"
 #include "engine/lora/stored_values.hpp"
 #include "engine/model/head_rows.hpp"
-#include "engine/sha256.hpp"
 
 namespace orcd::engine {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 
 namespace orcd::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 #include "gpu/capi/inference.hpp"
 #include "gpu/owned_engine.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/schedule/job.hpp"
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 #include "engine/text/token_stream.hpp"
 
 namespace orcd::gpu {

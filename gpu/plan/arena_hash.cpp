@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "engine/accelerator.hpp"
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 
 namespace orcd::gpu {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "net/completion/completion_request.hpp"
 #include "net/json/object_members.hpp"
-#include "net/openai/completion_request.hpp"
 
 namespace orcd::net {
 namespace {

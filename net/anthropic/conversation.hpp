@@ -6,7 +6,7 @@
 #include <boost/json/value.hpp>
 
 #include "engine/base/error.hpp"
-#include "net/openai/left_fields.hpp"
+#include "net/completion/left_fields.hpp"
 
 namespace orcd::net {
 

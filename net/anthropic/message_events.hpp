@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "net/openai/message_output.hpp"
+#include "net/completion/message_output.hpp"
 
 namespace orcd::net {
 

@@ -6,9 +6,9 @@
 
 #include "net/anthropic/message_events.hpp"
 #include "net/anthropic/messages_request.hpp"
+#include "net/completion/serve_completion.hpp"
 #include "net/jobs/write.hpp"
 #include "net/json/json_text.hpp"
-#include "net/openai/serve_completion.hpp"
 
 namespace orcd::net {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/openai/completion_fields.hpp"
+#include "net/completion/completion_fields.hpp"
 
 namespace orcd::net {
 

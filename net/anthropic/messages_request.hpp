@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "net/openai/completion_request.hpp"
+#include "net/completion/completion_request.hpp"
 
 namespace orcd::net {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "net/completion/output_constraints.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
-#include "net/openai/output_constraints.hpp"
 
 namespace orcd::net {
 namespace {

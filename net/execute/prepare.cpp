@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/jobs/job_checks.hpp"
 #include "net/jobs/time_limit.hpp"
 #include "net/json/request_fields.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 #include "net/json/text.hpp"
 
 namespace orcd::net {

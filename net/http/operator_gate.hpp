@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/http/api_keys.hpp"
 #include "net/http/request_gate.hpp"
 #include "net/http/routes.hpp"

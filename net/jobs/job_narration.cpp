@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/traces/request_trace.hpp"
 
 namespace orcd::net {

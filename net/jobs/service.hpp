@@ -15,10 +15,10 @@
 #include "net/jobs/grammar_cache.hpp"
 #include "net/jobs/server_config.hpp"
 #include "net/models/adapter_registry.hpp"
-#include "net/responses/response_store.hpp"
 #include "net/status/health.hpp"
 #include "net/status/log_limiter.hpp"
 #include "net/status/metrics.hpp"
+#include "net/store/response_store.hpp"
 
 namespace orcd::net {
 

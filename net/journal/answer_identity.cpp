@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string>
 
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 
 namespace orcd::net {
 namespace {

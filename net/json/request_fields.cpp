@@ -6,7 +6,7 @@
 #include <optional>
 #include <random>
 
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 #include "net/json/text.hpp"
 
 namespace orcd::net {

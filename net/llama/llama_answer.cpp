@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/breaker_tokens.hpp"
 #include "engine/sampling/sampler_order.hpp"
+#include "engine/served/breaker_tokens.hpp"
+#include "net/completion/logprob_text.hpp"
 #include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
 #include "net/llama/llama_request.hpp"
-#include "net/openai/logprob_text.hpp"
 
 namespace orcd::net {
 namespace {

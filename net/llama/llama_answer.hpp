@@ -6,9 +6,9 @@
 
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"
-#include "net/openai/answer_extras.hpp"
-#include "net/openai/completion_api.hpp"
-#include "net/openai/prepare_completion.hpp"
+#include "net/completion/answer_extras.hpp"
+#include "net/completion/completion_api.hpp"
+#include "net/completion/prepare_completion.hpp"
 
 namespace orcd::net {
 

@@ -1,8 +1,8 @@
 #include "net/llama/llama_completion.hpp"
 
+#include "net/completion/serve_completion.hpp"
 #include "net/llama/llama_answer.hpp"
 #include "net/llama/llama_request.hpp"
-#include "net/openai/serve_completion.hpp"
 
 namespace orcd::net {
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
+#include "net/completion/completion_fields.hpp"
+#include "net/completion/infill_prompt.hpp"
+#include "net/completion/left_fields.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
-#include "net/openai/completion_fields.hpp"
-#include "net/openai/infill_prompt.hpp"
-#include "net/openai/left_fields.hpp"
 
 namespace orcd::net {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/error.hpp"
-#include "net/openai/completion_request.hpp"
-#include "net/openai/logprob_text.hpp"
+#include "net/completion/completion_request.hpp"
+#include "net/completion/logprob_text.hpp"
 
 namespace orcd::net {
 

@@ -3,7 +3,7 @@
 #include <boost/json/object.hpp>
 #include <string>
 
-#include "engine/chat_format.hpp"
+#include "engine/conversation/chat_format.hpp"
 #include "engine/schedule/admission.hpp"
 #include "engine/text/tokenizer.hpp"
 #include "engine/worker_state.hpp"

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "engine/text/utf8.hpp"
+#include "net/completion/completion_fields.hpp"
 #include "net/json/json_text.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
-#include "net/openai/completion_fields.hpp"
 
 namespace orcd::net {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "net/completion/prepare_completion.hpp"
 #include "net/http/respond.hpp"
-#include "net/openai/prepare_completion.hpp"
 
 namespace orcd::net {
 

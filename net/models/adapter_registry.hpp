@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/narration.hpp"
 #include "engine/lora/adapter.hpp"
-#include "engine/narration.hpp"
 #include "engine/worker_state.hpp"
 #include "net/models/adapter_list.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "engine/chat_format.hpp"
+#include "engine/conversation/chat_format.hpp"
 #include "net/http/sse.hpp"
 #include "net/jobs/model_task.hpp"
 #include "net/json/json_text.hpp"

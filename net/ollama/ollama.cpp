@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "net/completion/serve_completion.hpp"
 #include "net/http/sse.hpp"
 #include "net/jobs/reading_plan.hpp"
 #include "net/jobs/run_in_background.hpp"
@@ -15,7 +16,6 @@
 #include "net/ollama/ollama_embedding.hpp"
 #include "net/ollama/ollama_fields.hpp"
 #include "net/ollama/ollama_request.hpp"
-#include "net/openai/serve_completion.hpp"
 #include "net/pooled/pooled.hpp"
 
 namespace orcd::net {

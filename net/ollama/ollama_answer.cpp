@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "net/completion/logprob_text.hpp"
 #include "net/http/respond.hpp"
 #include "net/json/json_text.hpp"
-#include "net/openai/logprob_text.hpp"
 
 namespace orcd::net {
 namespace {

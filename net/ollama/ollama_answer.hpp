@@ -7,8 +7,8 @@
 #include <string>
 
 #include "engine/text/tokenizer.hpp"
+#include "net/completion/message_output.hpp"
 #include "net/ollama/ollama_request.hpp"
-#include "net/openai/message_output.hpp"
 
 namespace orcd::net {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "net/openai/completion_fields.hpp"
+#include "net/completion/completion_fields.hpp"
 
 namespace orcd::net {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
-#include "net/openai/completion_request.hpp"
+#include "net/completion/completion_request.hpp"
 
 namespace orcd::net {
 

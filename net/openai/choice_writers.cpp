@@ -2,11 +2,11 @@
 // answer will say of it.
 #include <utility>
 
+#include "net/completion/answer_extras.hpp"
+#include "net/completion/logprob_text.hpp"
 #include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
-#include "net/openai/answer_extras.hpp"
 #include "net/openai/completion_answer.hpp"
-#include "net/openai/logprob_text.hpp"
 
 namespace orcd::net {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/completion/answer_extras.hpp"
 #include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
-#include "net/openai/answer_extras.hpp"
 
 namespace orcd::net {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"
+#include "net/completion/completion_request.hpp"
+#include "net/completion/message_output.hpp"
 #include "net/jobs/job_output.hpp"
-#include "net/openai/completion_request.hpp"
-#include "net/openai/message_output.hpp"
 
 namespace orcd::net {
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "net/completion/serve_completion.hpp"
 #include "net/openai/completion_answer.hpp"
-#include "net/openai/serve_completion.hpp"
 
 namespace orcd::net {
 namespace {

@@ -1,10 +1,10 @@
 // The endpoints that generate in the form of the OpenAI API. io thread only. Private to net/.
 #pragma once
 
+#include "net/completion/completion_request.hpp"
 #include "net/http/asio.hpp"
 #include "net/http/http_request.hpp"
 #include "net/jobs/service.hpp"
-#include "net/openai/completion_request.hpp"
 
 namespace orcd::net {
 

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "net/completion/completion_fields.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
-#include "net/openai/completion_fields.hpp"
 #include "net/pooled/pooled_fields.hpp"
 
 namespace orcd::net {

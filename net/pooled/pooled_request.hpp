@@ -13,7 +13,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
-#include "net/openai/completion_request.hpp"
+#include "net/completion/completion_request.hpp"
 #include "net/pooled/pooled_limits.hpp"
 
 namespace orcd::net {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/jobs/time_limit.hpp"
 #include "net/json/field_checks.hpp"
 #include "net/json/request_fields.hpp"

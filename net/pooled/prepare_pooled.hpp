@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "engine/pair_format.hpp"
 #include "engine/schedule/job.hpp"
+#include "engine/served/pair_format.hpp"
+#include "net/completion/prepare_completion.hpp"
 #include "net/http/http_request.hpp"
 #include "net/jobs/request_facts.hpp"
-#include "net/openai/prepare_completion.hpp"
 #include "net/pooled/pooled_request.hpp"
 
 namespace orcd::net {

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
-#include "net/openai/left_fields.hpp"
-#include "net/responses/response_store.hpp"
+#include "net/completion/left_fields.hpp"
+#include "net/store/response_store.hpp"
 
 namespace orcd::net {
 

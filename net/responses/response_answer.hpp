@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/text/tokenizer.hpp"
+#include "net/completion/answer_extras.hpp"
+#include "net/completion/message_output.hpp"
 #include "net/jobs/job_output.hpp"
-#include "net/openai/answer_extras.hpp"
-#include "net/openai/message_output.hpp"
 #include "net/responses/response_request.hpp"
 
 namespace orcd::net {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string_view>
 
-#include "net/openai/completion_request.hpp"
-#include "net/responses/response_store.hpp"
+#include "net/completion/completion_request.hpp"
 #include "net/responses/tool_names.hpp"
+#include "net/store/response_store.hpp"
 
 namespace orcd::net {
 

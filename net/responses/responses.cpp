@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "net/openai/serve_completion.hpp"
+#include "net/completion/serve_completion.hpp"
 #include "net/responses/response_answer.hpp"
 #include "net/responses/response_request.hpp"
 

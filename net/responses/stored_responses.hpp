@@ -12,7 +12,7 @@
 #include "net/http/http_request.hpp"
 #include "net/http/routes.hpp"
 #include "net/jobs/service.hpp"
-#include "net/responses/response_store.hpp"
+#include "net/store/response_store.hpp"
 
 namespace orcd::net {
 

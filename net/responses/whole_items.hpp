@@ -4,7 +4,7 @@
 
 #include <boost/json/value.hpp>
 
-#include "net/responses/response_store.hpp"
+#include "net/store/response_store.hpp"
 
 namespace orcd::net {
 

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
+#include "net/completion/serve_completion.hpp"
 #include "net/execute/parse_cancel.hpp"
 #include "net/http/page.hpp"
 #include "net/jobs/background_reply.hpp"
@@ -13,7 +14,6 @@
 #include "net/llama/props.hpp"
 #include "net/llama/token_endpoints.hpp"
 #include "net/openai/models.hpp"
-#include "net/openai/serve_completion.hpp"
 
 namespace orcd::net {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/http/forwarded.hpp"
 #include "net/http/routes.hpp"
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "net/failover/held_socket.hpp"
 #include "net/http/asio.hpp"
 #include "net/http/http_request.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/ensure.hpp"
+#include "net/completion/completion_request.hpp"
 #include "net/execute/parse_cancel.hpp"
 #include "net/execute/parse_execute.hpp"
 #include "net/http/http_url.hpp"
@@ -17,7 +18,6 @@
 #include "net/json/request_fields.hpp"
 #include "net/llama/llama_request.hpp"
 #include "net/ollama/ollama_request.hpp"
-#include "net/openai/completion_request.hpp"
 #include "net/traces/otlp.hpp"
 #include "net/traces/trace_context.hpp"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/schedule/admission.hpp"
 #include "engine/worker_state.hpp"
 #include "gpu/gpu_thread.hpp"
@@ -21,7 +21,7 @@
 #include "net/server/server.hpp"
 #include "test/http/http_client.hpp"
 #include "test/support/fake_accelerator.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::test {
 

@@ -24,18 +24,20 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/status': ('net/models',),
     'net/failover': ('net/status',),
     'net/discovery': ('net/status',),
-    # What one server's requests share holds it.
-    'net/responses/response_store': ('net/http',),
+    # Responses that are kept for a later request.
+    'net/store': ('net/http',),
     'net/traces': ('net/status',),
-    'net/jobs': ('net/traces', 'net/responses/response_store'),
+    'net/jobs': ('net/traces', 'net/store'),
     'net/execute': ('net/jobs',),
-    'net/openai': ('net/jobs',),
-    'net/anthropic': ('net/openai',),
-    'net/llama': ('net/openai',),
-    'net/responses': ('net/openai',),
-    'net/pooled': ('net/openai',),
+    # A request of any API becomes a completion here, and its answer's parts texts.
+    'net/completion': ('net/jobs',),
+    'net/openai': ('net/completion',),
+    'net/anthropic': ('net/completion',),
+    'net/llama': ('net/completion',),
+    'net/responses': ('net/completion',),
+    'net/pooled': ('net/completion',),
     'net/ollama': ('net/pooled',),
-    'net/server': ('net/failover', 'net/execute', 'net/anthropic', 'net/llama', 'net/ollama',
+    'net/server': ('net/failover', 'net/execute', 'net/openai', 'net/anthropic', 'net/llama', 'net/ollama',
                    'net/responses'),
 
     'gpu': (),
@@ -64,9 +66,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/gguf': ('engine/base',),
     'engine/safetensors': ('engine/gguf',),
     'engine/model': ('engine/gguf',),
-    'engine/sha256': ('engine/base',),
     # Adapters of a model, read into pairs of matrices.
-    'engine/lora': ('engine/model', 'engine/safetensors', 'engine/sha256'),
+    'engine/lora': ('engine/model', 'engine/safetensors'),
     'engine/text': ('engine/gguf',),
     'engine/jinja': ('engine/text',),
     'engine/sampling': ('engine/base',),
@@ -76,7 +77,11 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     # The interface that gpu/ implements and the scheduler calls.
     'engine/accelerator': ('engine/lora', 'engine/sampling'),
     'engine/schedule': ('engine/accelerator',),
-    'engine': ('engine/schedule', 'engine/chat'),
+    # How a model is told a conversation.
+    'engine/conversation': ('engine/chat',),
+    # What serving knows of a model file before a weight is loaded.
+    'engine/served': ('engine/schedule', 'engine/text'),
+    'engine': ('engine/served', 'engine/conversation'),
 
     # Which build a program is of.
     'app/version': (),

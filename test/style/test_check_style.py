@@ -80,7 +80,7 @@ class IncludeDirection(unittest.TestCase):
     def test_right_way(self):
         self.allow('app/worker.cpp', '"net/server.hpp"')
         self.allow('app/worker.cpp', '"gpu/host_backend.hpp"')
-        self.allow('net/server.cpp', '"engine/narration.hpp"')
+        self.allow('net/server.cpp', '"engine/base/narration.hpp"')
         self.allow('net/server.cpp', '<boost/beast/http.hpp>')
         self.allow('gpu/host_backend.cpp', '"kernels/host/matmul.hpp"')
         self.allow('engine/x.cpp', '<boost/json.hpp>')
@@ -138,13 +138,14 @@ class Rooms(unittest.TestCase):
         self.refuse('gpu/gpu_thread.cpp', 'gpu/host/host_backend.hpp')
         self.refuse('gpu/host/host_backend.cpp', 'gpu/cuda/cuda_backend.hpp')
         self.refuse('kernels/device/divider.hpp', 'kernels/product/packed_matrix.hpp')
-        self.refuse('engine/schedule/job.hpp', 'engine/served_model.hpp')
+        self.refuse('engine/schedule/job.hpp', 'engine/served/served_model.hpp')
         self.refuse('engine/accelerator.hpp', 'engine/schedule/job.hpp')
         self.refuse('engine/model/family/bert.cpp', 'engine/text/tokenizer.hpp')
         self.refuse('app/options.hpp', 'app/inspect/inspect.hpp')
 
     def test_beside(self):
         self.refuse('net/openai/completions.cpp', 'net/execute/execute.hpp')
+        self.refuse('net/completion/serve_completion.cpp', 'net/openai/models.hpp')
         self.refuse('gpu/plan/slice_reader.cpp', 'gpu/host/host_tensors.hpp')
         self.refuse('kernels/layer/encoder.cu', 'kernels/host/gelu.hpp')
         self.refuse('kernels/host/rows.cpp', 'kernels/product/packed_matrix.hpp')
@@ -159,7 +160,7 @@ class Rooms(unittest.TestCase):
         self.allow('kernels/host/isa/half.hpp', 'kernels/host/isa/lanes.hpp')
         self.allow('engine/schedule/scheduler.hpp', 'engine/accelerator.hpp')
         self.allow('engine/model/family/bert.cpp', 'engine/model/family.hpp')
-        self.allow('engine/chat_format.cpp', 'engine/jinja/chat_template.hpp')
+        self.allow('engine/conversation/chat_format.cpp', 'engine/jinja/chat_template.hpp')
         # Between the top folders another rule decides.
         self.allow('gpu/host/host_backend.cpp', 'kernels/host/matmul.hpp')
 

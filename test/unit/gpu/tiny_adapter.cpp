@@ -5,8 +5,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "engine/base/sha256.hpp"
 #include "engine/gguf/gguf_file.hpp"
-#include "engine/sha256.hpp"
 #include "gpu/plan/adapter_layout.hpp"
 
 namespace orcd::test {

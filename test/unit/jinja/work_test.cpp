@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/chat_format.hpp"
+#include "engine/conversation/chat_format.hpp"
 #include "engine/jinja/template_interpreter.hpp"
 #include "engine/jinja/template_parser.hpp"
 #include "test/support/thread_time.hpp"

@@ -1,5 +1,5 @@
 // What holds for requests that do not say how tokens are chosen: the operator's word, the file's, the API's.
-#include "engine/sampling_defaults.hpp"
+#include "engine/served/sampling_defaults.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <limits>

@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "engine/worker_state.hpp"
 
 using namespace orcd::engine;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/identity/model_digest.hpp"
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 
 namespace orcd::test {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 #include "kernels/device/sha256_block.hpp"
 #include "test/support/some_bytes.hpp"
 

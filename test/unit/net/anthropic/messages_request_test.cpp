@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "test/unit/net/openai/request_fixture.hpp"
+#include "test/unit/net/completion/request_fixture.hpp"
 
 namespace orcd::net {
 namespace {

@@ -5,7 +5,7 @@
 #include "net/http/cors.hpp"
 #include "net/http/http_request.hpp"
 #include "net/http/routes.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-#include "engine/sha256.hpp"
+#include "engine/base/sha256.hpp"
 #include "net/http/http_request.hpp"
 #include "net/http/routes.hpp"
 

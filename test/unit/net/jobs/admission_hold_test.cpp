@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
-#include "engine/narration.hpp"
+#include "engine/base/narration.hpp"
 #include "test/support/failing_memory.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -7,7 +7,7 @@
 #include "net/execute/prepare.hpp"
 #include "net/http/respond.hpp"
 #include "net/http/sse.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "net/anthropic/message_events.hpp"
+#include "net/completion/prepare_completion.hpp"
 #include "net/execute/execute_output.hpp"
 #include "net/jobs/job_group.hpp"
 #include "net/llama/llama_answer.hpp"
 #include "net/openai/completion_answer.hpp"
-#include "net/openai/prepare_completion.hpp"
 #include "net/responses/response_answer.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

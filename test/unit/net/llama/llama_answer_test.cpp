@@ -8,7 +8,7 @@
 
 #include "net/jobs/job_execution.hpp"
 #include "net/llama/llama_request.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

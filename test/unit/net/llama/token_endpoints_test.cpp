@@ -2,8 +2,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "engine/chat_format.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "engine/conversation/chat_format.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "net/jobs/job_execution.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "net/pooled/prepare_pooled.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
-#include "test/unit/net/openai/request_fixture.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
+#include "test/unit/net/completion/request_fixture.hpp"
 
 namespace orcd::net {
 namespace {

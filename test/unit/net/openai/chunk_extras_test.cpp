@@ -4,7 +4,7 @@
 
 #include "net/jobs/job_execution.hpp"
 #include "net/openai/completion_answer.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

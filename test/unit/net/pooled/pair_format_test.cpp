@@ -1,12 +1,12 @@
 // How a query and a document become the tokens of a ranking model.
-#include "engine/pair_format.hpp"
+#include "engine/served/pair_format.hpp"
 
 #include <boost/test/unit_test.hpp>
 
-#include "engine/served_model.hpp"
+#include "engine/served/served_model.hpp"
 #include "test/support/temporary_directory.hpp"
 #include "test/support/tiny_model.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <tuple>
 
-#include "engine/pair_format.hpp"
+#include "engine/served/pair_format.hpp"
 #include "net/jobs/model_task.hpp"
 #include "net/pooled/pooled_answer.hpp"
 #include "net/pooled/prepare_pooled.hpp"
 #include "test/support/tiny_model.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

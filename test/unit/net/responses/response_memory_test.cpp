@@ -3,8 +3,8 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "net/responses/response_store.hpp"
 #include "net/responses/whole_items.hpp"
+#include "net/store/response_store.hpp"
 #include "test/support/counted_memory.hpp"
 
 namespace orcd::net {

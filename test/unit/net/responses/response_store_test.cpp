@@ -1,4 +1,4 @@
-#include "net/responses/response_store.hpp"
+#include "net/store/response_store.hpp"
 
 #include <boost/test/unit_test.hpp>
 

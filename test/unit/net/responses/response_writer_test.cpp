@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "net/responses/response_answer.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net {
 namespace {

@@ -4,10 +4,10 @@
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include "engine/argument_text.hpp"
-#include "net/openai/prepare_completion.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
-#include "test/unit/net/openai/request_fixture.hpp"
+#include "engine/conversation/argument_text.hpp"
+#include "net/completion/prepare_completion.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
+#include "test/unit/net/completion/request_fixture.hpp"
 
 namespace orcd::net {
 namespace {

@@ -12,7 +12,7 @@
 #include "net/openai/completion_answer.hpp"
 #include "net/responses/response_answer.hpp"
 #include "net/responses/response_request.hpp"
-#include "test/unit/net/openai/letter_tokenizer.hpp"
+#include "test/unit/net/completion/letter_tokenizer.hpp"
 
 namespace orcd::net::test {
 namespace {

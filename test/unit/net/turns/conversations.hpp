@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/chat_format.hpp"
-#include "net/openai/prepare_completion.hpp"
+#include "engine/conversation/chat_format.hpp"
+#include "net/completion/prepare_completion.hpp"
 
 namespace orcd::net::test {
 

@@ -1,0 +1,119 @@
+#include "engine/served/served_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/sha256.hpp"
+#include "engine/model/not_a_model.hpp"
+
+namespace orcd::engine {
+namespace {
+
+constexpr std::int64_t gguf_token_unused = 5;
+
+result<std::vector<std::int64_t>> token_types_of(const gguf_file& file, const tokenizer& tokenizer) {
+  // A tokenizer.json has its own vocabulary; the file's types say nothing about it.
+  if (tokenizer.kind().substr(0, 4) != "gguf") return std::vector<std::int64_t>{};
+  return file.get_integers("tokenizer.ggml.token_type");
+}
+
+result<model> load_from(const gguf_file& file, const model_source& source) {
+  return load_model(file, source.context, source.rope, source.pooling, source.activation);
+}
+
+accelerator_config plan_of(const model_source& source, const model_spec& spec) {
+  accelerator_config plan;
+  plan.slots = source.slots;
+  plan.context_tokens = source.context != 0 ? source.context : spec.context_length;
+  return plan;
+}
+
+/// Rows without a name and those that are marked unused, but for tokens that end a sequence.
+template <class IsNamed, class IsEnd>
+std::vector<token_id> rows_to_ban(std::uint32_t rows, std::span<const std::int64_t> token_types,
+                                  const IsNamed& is_named, const IsEnd& is_end) {
+  std::vector<token_id> out;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const auto id = static_cast<token_id>(row);
+    const bool unused = row < token_types.size() && token_types[row] == gguf_token_unused;
+    if ((!is_named(row) || unused) && !is_end(id)) out.push_back(id);
+  }
+  return out;
+}
+
+/// Without a tokenizer: by the file's vocabulary, if it has one.
+result<std::vector<token_id>> banned_without_tokenizer(const gguf_file& file, std::uint32_t rows,
+                                                       const std::vector<token_id>& ends) {
+  const auto names = file.get_strings("tokenizer.ggml.tokens");
+  const auto types = file.get_integers("tokenizer.ggml.token_type");
+  if (!names) return names.error();
+  if (!types) return types.error();
+  if (names->empty()) return std::vector<token_id>();
+  return rows_to_ban(
+      rows, *types, [&](std::uint32_t row) { return row < names->size() && !(*names)[row].empty(); },
+      [&](token_id id) { return std::find(ends.begin(), ends.end(), id) != ends.end(); });
+}
+
+}  // namespace
+
+result<served_model> open_token_model(const model_source& source, std::vector<token_id> ends) {
+  auto file = gguf_file::open(source.location);
+  if (!file) return file.error();
+  auto spec = load_from(*file, source);
+  if (!spec) return spec.error();
+  auto banned = banned_without_tokenizer(*file, spec->spec.vocab, ends);
+  if (!banned) return banned.error();
+  auto plan_for = plan_of(source, spec->spec);
+  plan_for.banned_tokens = std::move(*banned);
+  std::sort(ends.begin(), ends.end());
+  plan_for.end_of_generation = std::move(ends);
+  return served_model{std::move(*file), nullptr, std::move(*spec), std::move(plan_for), std::string()};
+}
+
+result<served_model> open_served_model(const model_source& source) {
+  auto file = gguf_file::open(source.location);
+  if (!file) return file.error();
+  // Before the tokenizer, which nothing but a model has.
+  if (const auto is_model = check_is_model(*file); !is_model) return is_model.error();
+  const auto beside = find_tokenizer_file(*file, file->location(), source.tokenizer);
+  if (!beside) return beside.error();
+  auto vocabulary = make_tokenizer(*file, *beside, source.tokenizer_pre);
+  if (!vocabulary) return vocabulary.error();
+  auto spec = load_from(*file, source);
+  if (!spec) return spec.error();
+  const auto rows = spec->spec.vocab;
+  if ((*vocabulary)->vocab_size() > rows) {
+    return error{errc::model_load_failed, "the tokenizer has " + std::to_string((*vocabulary)->vocab_size()) +
+                                              " tokens but the model's vocabulary only " +
+                                              std::to_string(rows) + " rows"};
+  }
+  const auto types = token_types_of(*file, **vocabulary);
+  if (!types) return types.error();
+  auto plan_for = plan_of(source, spec->spec);
+  plan_for.banned_tokens = banned_tokens(**vocabulary, rows, *types);
+  const auto ends = (*vocabulary)->end_of_generation();
+  plan_for.end_of_generation.assign(ends.begin(), ends.end());
+  std::optional<pair_format> pairs;
+  if (spec->spec.pooling == pooling_kind::rank) {
+    auto made = pair_format::make(*file, spec->spec);
+    if (!made) return made.error();
+    pairs.emplace(std::move(*made));
+  }
+  return served_model{std::move(*file),
+                      std::move(*vocabulary),
+                      std::move(*spec),
+                      std::move(plan_for),
+                      *beside ? sha256_of((*beside)->text) : source.tokenizer_pre,
+                      std::move(pairs)};
+}
+
+std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,
+                                    std::span<const std::int64_t> token_types) {
+  const auto is_named = [&](std::uint32_t row) {
+    return row < vocabulary.vocab_size() && !vocabulary.piece(static_cast<token_id>(row)).empty();
+  };
+  return rows_to_ban(rows, token_types, is_named,
+                     [&](token_id id) { return vocabulary.is_end_of_generation(id); });
+}
+
+}  // namespace orcd::engine

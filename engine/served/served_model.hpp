@@ -1,0 +1,56 @@
+// A model that was opened and checked, before any weight is loaded: file, tokenizer, hyperparameters, and
+// what the accelerator has to plan for. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
+#include "engine/served/pair_format.hpp"
+#include "engine/text/tokenizer.hpp"
+
+namespace orcd::engine {
+
+/// Which model, and how it is to be served.
+struct model_source {
+  std::string location;         ///< path, file: URI or shm:/name
+  std::string tokenizer;        ///< path of a tokenizer.json, or empty for the model's own
+  std::string tokenizer_pre{};  ///< instead of the file's tokenizer.ggml.pre, or empty
+  std::uint32_t context = 0;    ///< tokens per slot; 0 = the model's
+  std::uint32_t slots = 1;
+  rope_overrides rope{};
+  std::optional<pooling_kind> pooling{};       ///< instead of the file's
+  std::optional<ffn_activation> activation{};  ///< likewise
+};
+
+/// Views in `spec` point into `file`; moving the struct keeps them valid.
+struct served_model {
+  gguf_file file;
+  std::unique_ptr<engine::tokenizer> tokenizer;  ///< null of open_token_model()
+  model spec;
+  accelerator_config plan_for;         ///< slots, context and banned tokens
+  std::string tokenizer_digest;        ///< SHA-256 of a tokenizer that is not in `file`, or its chosen `pre`
+  std::optional<pair_format> pairs{};  ///< of a model that ranks
+};
+
+/// Errors: model_load_failed, with the file's name.
+[[nodiscard]] result<served_model> open_served_model(const model_source& source);
+
+/// The same for a caller that has tokens and no text: without a tokenizer. `ends` are the tokens after which
+/// a sequence goes no further; `source.tokenizer` does not count. Banned are the rows that the GGUF's own
+/// vocabulary, if it has one, does not have or marks unused.
+[[nodiscard]] result<served_model> open_token_model(const model_source& source, std::vector<token_id> ends);
+
+/// Rows of the output matrix that must never be sampled: those beyond the tokenizer's vocabulary and
+/// those it marks unused or leaves empty. `token_types` are GGUF's (5 = unused), or empty.
+/// End-of-generation tokens are never banned, other control tokens neither.
+[[nodiscard]] std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,
+                                                  std::span<const std::int64_t> token_types);
+
+}  // namespace orcd::engine

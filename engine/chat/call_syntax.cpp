@@ -12,10 +12,10 @@ namespace {
 
 using body = call_syntax::body;
 
-// In the order of call_format.
 constexpr auto syntaxes = std::to_array<call_syntax>({
-    {},
-    {.what = body::objects,
+    {.of = call_format::none},
+    {.of = call_format::hermes,
+     .what = body::objects,
      .open = "<tool_call>",
      .close = "</tool_call>",
      .result = "<tool_response>",
@@ -26,13 +26,15 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}",
      .foot = "\n",
      .between = "\n"},
-    {.what = body::objects,
+    {.of = call_format::llama3,
+     .what = body::objects,
      .open = "<|python_tag|>",
      .bare = true,
      .name = "{\"name\": \"",
      .middle = "\", \"parameters\": ",
      .tail = "}"},
-    {.what = body::lead_name,
+    {.of = call_format::mistral,
+     .what = body::lead_name,
      .open = "[TOOL_CALLS]",
      .result = "[TOOL_RESULTS]",
      .bare_list = true,
@@ -42,8 +44,9 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}",
      .foot = "]",
      .between = ", "},
-    {.what = body::channels},
-    {.what = body::objects,
+    {.of = call_format::harmony, .what = body::channels},
+    {.of = call_format::granite,
+     .what = body::objects,
      .open = "<|tool_call|>",
      .also = "<tool_call>",
      .bare_list = true,
@@ -53,7 +56,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}",
      .foot = "]",
      .between = ", "},
-    {.what = body::objects,
+    {.of = call_format::command_r,
+     .what = body::objects,
      .open = "Action:\n```json",
      .also = "Action: ```json",
      .trailer = "```",
@@ -63,7 +67,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "\n    }",
      .foot = "\n]",
      .between = ",\n    "},
-    {.what = body::objects,
+    {.of = call_format::action,
+     .what = body::objects,
      .open = "<|START_ACTION|>",
      .close = "<|END_ACTION|>",
      .head = "[\n    ",
@@ -73,7 +78,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}",
      .foot = "\n]",
      .between = ",\n    "},
-    {.what = body::objects,
+    {.of = call_format::tool_code,
+     .what = body::objects,
      .open = "```tool_code",
      .trailer = "```",
      .result = "```tool_output",
@@ -84,8 +90,14 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = "}",
      .foot = "\n",
      .between = "\n"},
-    {.what = body::named, .open = "<|assistant|>", .result = "<|observation|>", .bare = true, .middle = "\n"},
-    {.what = body::elements,
+    {.of = call_format::glm,
+     .what = body::named,
+     .open = "<|assistant|>",
+     .result = "<|observation|>",
+     .bare = true,
+     .middle = "\n"},
+    {.of = call_format::arg_pairs,
+     .what = body::elements,
      .open = "<tool_call>",
      .close = "</tool_call>",
      .result = "<|observation|>",
@@ -95,7 +107,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
                   .key_close = "</arg_key>",
                   .value_open = "<arg_value>",
                   .value_close = "</arg_value>"}},
-    {.what = body::elements,
+    {.of = call_format::qwen_coder,
+     .what = body::elements,
      .open = "<tool_call>",
      .close = "</tool_call>",
      .result = "<tool_response>",
@@ -110,7 +123,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
                   .value_close = "</parameter>",
                   .call_close = "</function>",
                   .value_lines = true}},
-    {.what = body::elements,
+    {.of = call_format::seed,
+     .what = body::elements,
      .open = "<seed:tool_call>",
      .close = "</seed:tool_call>",
      .each = true,
@@ -123,7 +137,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
                   .key_close = ">",
                   .value_close = "</parameter>",
                   .call_close = "</function>"}},
-    {.what = body::python,
+    {.of = call_format::olmo,
+     .what = body::python,
      .open = "<function_calls>",
      .close = "</function_calls>",
      .head = "\n",
@@ -131,7 +146,8 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = ")",
      .foot = "\n",
      .between = "\n"},
-    {.what = body::objects,
+    {.of = call_format::internlm,
+     .what = body::objects,
      .open = "<|action_start|>",
      .kind = "<|plugin|>",
      .other = "<|interpreter|>",
@@ -141,9 +157,21 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .name = "{\"name\": \"",
      .middle = "\", \"parameters\": ",
      .tail = "}"},
-    {.what = body::objects, .name = "{\"name\": \"", .middle = "\", \"arguments\": ", .tail = "}"},
+    {.of = call_format::generic,
+     .what = body::objects,
+     .name = "{\"name\": \"",
+     .middle = "\", \"arguments\": ",
+     .tail = "}"},
 });
-static_assert(syntaxes.size() == call_formats);
+
+// Looked up by its format's number.
+constexpr bool each_in_its_place() {
+  for (std::size_t i = 0; i < syntaxes.size(); ++i) {
+    if (static_cast<std::size_t>(syntaxes[i].of) != i) return false;
+  }
+  return true;
+}
+static_assert(syntaxes.size() == call_formats && each_in_its_place());
 
 }  // namespace
 

@@ -34,6 +34,7 @@ struct call_syntax {
     lead_name,  ///< objects in a list, or the name, [ARGS] and the arguments (mistral)
     channels,   ///< harmony
   };
+  call_format of = call_format::none;
   body what = body::none;
   std::string_view open{};     ///< the mark before calls
   std::string_view also{};     ///< another that some models write in its place; may be empty
@@ -41,12 +42,11 @@ struct call_syntax {
   std::string_view other{};    ///< a mark in its place that makes text of both
   std::string_view close{};    ///< the mark behind them; may be empty
   std::string_view trailer{};  ///< text behind them that is no mark; may be empty
-  std::string_view
-      result{};             ///< what begins a call's result, which is not the model's to write; may be empty
-  bool bare = false;        ///< a call may begin the output without a mark
-  bool bare_list = false;   ///< so may a list of calls of offered functions
-  bool each = false;        ///< every call has marks of its own
-  std::string_view head{};  ///< between the mark and the first call
+  std::string_view result{};   ///< what begins a call's result, which is not the model's to write
+  bool bare = false;           ///< a call may begin the output without a mark
+  bool bare_list = false;      ///< so may a list of calls of offered functions
+  bool each = false;           ///< every call has marks of its own
+  std::string_view head{};     ///< between the mark and the first call
   std::string_view number{};   ///< in an object before its number; empty: calls have none
   std::string_view name{};     ///< in an object before the name
   std::string_view middle{};   ///< between name and arguments

@@ -23,6 +23,7 @@ TEMPLATE = re.compile(r'template\s*<[^({;]*?>\s*(?=\w)')
 NO_NAME = r'(?!struct|class|union|enum|using|namespace|return|template\b)'
 FUNCTION = re.compile(NO_NAME + r'[^=({;]*?[\s&*>](\w+)\s*\(')
 VALUE = re.compile(NO_NAME + r'[\w:][^=({;]*?[\s&*>](\w+)(?:\s*\[[^\]]*\])*\s*[={;]')
+ARGUMENTS = re.compile(r'<[^<>]*>')  # of a template; in other words they may have parentheses
 MACRO = re.compile(r'#\s*define\s+(\w+)')
 
 
@@ -30,6 +31,14 @@ class Source(NamedTuple):
     path: str
     own: Dict[str, Optional[str]]  # names that no other source may use; of an alias what it stands for
     words: Set[str]
+
+
+def without_arguments(line: str) -> str:
+    while True:
+        shorter = ARGUMENTS.sub('', line)
+        if shorter == line:
+            return line
+        line = shorter
 
 
 def read_source(path: str, text: str) -> Source:
@@ -43,7 +52,7 @@ def read_source(path: str, text: str) -> Source:
             own[macro[1]] = None
         if not inside or not line[:1].strip() or line.startswith(('#', '}')):
             continue
-        line = TEMPLATE.sub('', line, 1)
+        line = without_arguments(TEMPLATE.sub('', line, 1))
         alias = ALIAS.match(line)
         if alias:
             own[alias[1] or alias[2]] = ' '.join(alias[3].split())

@@ -37,6 +37,13 @@ std::string_view ending_program = "worker-orcd";  // NOLINT: a terminate handler
   std::_Exit(static_cast<int>(exit_code::failure));
 }
 
+thread_local bool no_memory = false;  // NOLINT: neither has a new handler
+
+[[noreturn]] void on_no_memory() {
+  no_memory = true;
+  throw std::bad_alloc();
+}
+
 [[noreturn]] void on_terminate() noexcept {
   if (const auto failure = std::current_exception()) {
     try {
@@ -51,6 +58,9 @@ std::string_view ending_program = "worker-orcd";  // NOLINT: a terminate handler
       end_with(": out of threads; exiting\n");
     } catch (...) {  // NOLINT(bugprone-empty-catch): a programmer's error, for abort() to show
     }
+  } else if (no_memory && std::uncaught_exceptions() > 0) {
+    // Where what is noexcept was inlined, the exception on its way was not caught, so that nobody can look.
+    end_with(": out of memory; exiting\n");
   }
   std::abort();
 }
@@ -96,6 +106,7 @@ void return_freed_memory() noexcept {
 void end_in_order_without_memory(std::string_view program) noexcept {
   ending_program = program;
   std::set_terminate(on_terminate);
+  std::set_new_handler(on_no_memory);
 }
 
 void prepare_cryptography() {

@@ -21,7 +21,8 @@ class Names(unittest.TestCase):
                            ('constexpr std::size_t most = 3;', 'most'),
                            ('const char* words[] = {"a"};', 'words'),
                            ('#define CHECK(x) x', 'CHECK'), ('using text = std::string;', 'text'),
-                           ('json::object* made{};', 'made')):
+                           ('json::object* made{};', 'made'),
+                           ('constexpr std::array<text, static_cast<std::size_t>(last)> rows = {', 'rows')):
             self.assertEqual(set(source('a.cpp', line).own), {name}, line)
 
     def test_what_is_no_name_of_its_own_is_none(self):

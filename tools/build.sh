@@ -8,5 +8,5 @@ shift
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 mkdir -p "build/$preset"
 log=build/$preset/configure.log
-cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cmake --preset "$preset" ${ORCD_CUDA_ARCHS:+-DWORKER_CUDA_ARCHS="$ORCD_CUDA_ARCHS"} >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cmake --build --preset "$preset" ${1:+--target "$@"}

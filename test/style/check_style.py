@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the project's sources against its rules (rules.py, includes.py, dead.py) and prints each breach
-as file:line.
+"""Checks the project's sources against its rules (rules.py, includes.py, classes.py, dead.py) and prints each
+breach as file:line, or of a class by its name.
 
     check_style.py [PROJECT]      exit 0: clean; 1: breaches; 2: nothing to check
 
@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 from typing import Iterable, Iterator, List, Tuple
 
+import classes
 import dead
 import includes
 import rules
@@ -80,6 +81,7 @@ def check_project(project: Path) -> Tuple[int, List[str]]:
         if path.suffix in rules.CPP:
             with_tests[str(path)] = text
     breaches.extend(includes.check(sources))
+    breaches.extend(classes.too_large(sources))
     breaches.extend(dead.unused(with_tests))
     breaches.extend(crowded(seen))
     return checked, breaches

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import check_style  # noqa: E402
+import classes  # noqa: E402
 import cpp_text  # noqa: E402
 import dead  # noqa: E402
 import includes  # noqa: E402
@@ -344,6 +345,37 @@ class Sizes(unittest.TestCase):
         self.assertTrue(run(rules.header_form, 'net/x.hpp', '#pragma once\n'))
         self.assertTrue(run(rules.header_form, 'net/x.hpp', '// What.\nint a;\n'))
         self.assertTrue(run(rules.header_form, 'net/x.hpp', '// #pragma once\nint a;\n'))
+
+
+class Classes(unittest.TestCase):
+    HEAD = {'net/x.hpp': HEADER + 'class worker {\n  void a();\n};\n'}
+
+    def large(self, *methods, larger=None, path='net/x.cpp'):
+        text = ''.join(f'void worker::{name}() {{\n}}\n' for name in methods)
+        sources = {**self.HEAD, path: text, 'net/z.cpp': 'void worker::a() {\n  b::c();\n  std::d();\n}\n'}
+        return list(classes.too_large(sources, larger or {}))
+
+    def test_one_source(self):
+        self.assertEqual(self.large('a', path='net/z.cpp'), [])
+        self.assertEqual(self.large('b'),
+                         ['worker:1: 2 methods in 2 sources, limit 30 in 1: parts own their state'])
+        self.assertEqual(self.large('b', larger={'worker': classes.Size(2, 2)}), [])
+
+    def test_methods(self):
+        most = classes.METHODS_MAX
+        names = [f'm{i}' for i in range(most)]
+        text = ''.join(f'int worker::{name}(int a) const {{\n  return a;\n}}\n' for name in names)
+        self.assertEqual(list(classes.too_large({**self.HEAD, 'net/x.cpp': text}, {})), [])
+        more = text + 'worker::worker() {\n}\n'
+        self.assertEqual(len(list(classes.too_large({**self.HEAD, 'net/x.cpp': more}, {}))), 1)
+
+    def test_a_row_only_falls(self):
+        self.assertEqual(self.large('b', larger={'worker': classes.Size(3, 2)}),
+                         ['worker:1: 2 methods in 2 sources: its row in LARGER has more'])
+
+    def test_what_is_no_class(self):
+        free = {**self.HEAD, 'net/x.cpp': 'void engine::a() {\n}\n', 'net/y.cpp': 'void engine::b() {\n}\n'}
+        self.assertEqual(list(classes.too_large(free, {})), [])
 
 
 class Dead(unittest.TestCase):

@@ -5,7 +5,7 @@
 const texMax = 2000;        // characters of a formula; a longer one is shown as its source
 const texNodesMax = 3000;   // elements and texts of a formula, and
 const nodesMax = 8000;      // of all formulas of a piece,
-const answerNodesMax = 30000; // and of all of an answer: of many more the page is laid out ever more slowly
+const answerNodesMax = 12000; // and of all of an answer: of many more the page is laid out ever more slowly
 const texDepthMax = 120;    // elements within elements
 const keptMax = 200;        // formulas that need not be made again when the piece that has them has grown
 const finishMax = 1500;     // milliseconds for the formulas and colours of an answer

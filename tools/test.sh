@@ -13,7 +13,8 @@
 # A stage is built while the one before is tested, behind it. What judges how long something takes is run at
 # the end, with the machine to itself. A stage that fails does not keep the others from being tried.
 #   ORCD_LEFT_OUT="STAGE:TEST ..."  leaves tests out of a stage, by their names in CTest (regular expressions)
-#   ORCD_SHARE=N                    of integration tests under a sanitizer every Nth file, others each time
+#   ORCD_SHARE=N                    of integration tests every Nth file, others each time
+#   ORCD_SANITIZER_SHARE=N          the same under a sanitizer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- lint release fuzz asan tsan conan package

@@ -6,8 +6,8 @@ tests that nothing else on the machine excuses: of kills, of takeovers and of le
     run_tests.py --cache BUILD/pytest/SUITE PYTEST-OPTION...
 
 What passed only alone is counted over runs of the same suite on the same preset (passed_alone.py): the same
-name twice in ten runs is a failure. Under a sanitizer ORCD_SHARE=N in the environment takes every Nth file
-alone, others each time (share.py); what is left out is named.
+name twice in ten runs is a failure. ORCD_SHARE=N in the environment takes every Nth file alone, others each
+time (share.py), and under a sanitizer ORCD_SANITIZER_SHARE=N does; what is left out is named.
 """
 import os
 import re
@@ -77,9 +77,8 @@ def try_again(options: List[str], failed: List[str], runs: Runs, this: Run) -> i
 
 
 def shared_out(options: List[str]) -> List[str]:
-    if not os.environ.get('ORCD_SANITIZER'):
-        return options
-    count = int(os.environ.get('ORCD_SHARE', '1'))
+    name = 'ORCD_SANITIZER_SHARE' if os.environ.get('ORCD_SANITIZER') else 'ORCD_SHARE'
+    count = int(os.environ.get(name, '1'))
     options, left_out = share_of(options, count, turn_of(Path(__file__).parent))
     if left_out:
         print(f'left out, {len(left_out)} files:', *(os.path.relpath(file) for file in left_out), flush=True)

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Set
 
+import cpp_text
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / 'test' / 'style'))
-import cpp_text  # noqa: E402
 
 WANTED = 8  # sources a unit, about
 MOST = 12

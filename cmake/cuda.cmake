@@ -17,6 +17,10 @@ else()
 endif()
 option(WORKER_CUDA "Build the CUDA kernels and the cuda backend" ${cuda_default})
 set(WORKER_CUDA_ARCHS "90a" CACHE STRING "CUDA architectures, separated by semicolons")
+# For one run, and not for the next one in the same folder, which may be for a GPU.
+if(DEFINED ENV{ORCD_CUDA_ARCHS})
+  set(WORKER_CUDA_ARCHS "$ENV{ORCD_CUDA_ARCHS}")
+endif()
 
 if(WORKER_CUDA)
   # The warpgroup instructions of Hopper are in the architecture's own set only, and no other card can run

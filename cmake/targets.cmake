@@ -2,7 +2,7 @@
 
 # For the tests around the binary too: Debian's interpreter is the one that has pytest.
 find_program(ORCD_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
-if(WORKER_TESTS OR NOT WORKER_TOGETHER STREQUAL "nothing")
+if(WORKER_TESTS OR WORKER_TOGETHER)
   find_program(ORCD_PYTHON NAMES python3 REQUIRED)
 endif()
 
@@ -56,7 +56,7 @@ endfunction()
 # orcd_together(KIND TARGET): sources of a target of KIND, library or test, are compiled several at a time
 # where WORKER_TOGETHER says so.
 function(orcd_together kind target)
-  if(WORKER_TOGETHER STREQUAL "all" OR (WORKER_TOGETHER STREQUAL "tests" AND kind STREQUAL test))
+  if(WORKER_TOGETHER)
     # g++ takes what is included for a header, in which fixtures may have no names of a source's own.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
     get_target_property(sources ${target} SOURCES)

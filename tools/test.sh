@@ -132,7 +132,6 @@ build_stage() {
   fi
   local targets
   tools/build.sh "$1" help >/dev/null && targets=$(targets_of "$1") || return
-  [[ $targets != *fuzz_* ]] || targets+=' fuzz_targets'
   # shellcheck disable=SC2086 # names without spaces
   tools/build.sh "$1" $targets
 }

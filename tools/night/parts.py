@@ -50,6 +50,12 @@ def _whole(preset: str, about: str, *left_out: str) -> Part:
                 more_logs=(f'build/{preset}/Testing/Temporary/LastTest.log',))
 
 
+def _of_release(name: str, about: str, minutes: float) -> Part:
+    """A test of the shipped build that needs what tools/test.sh fetches."""
+    return Part(name, about, minutes, f"ORCD_LEFT_OUT='release:(?!{name}$).*' tools/test.sh release",
+                more_logs=('build/release/Testing/Temporary/LastTest.log',))
+
+
 def _attack(name: str, about: str, minutes: float, preset: str, words: str, sanitizer: str = '') -> Part:
     return Part(name, about, minutes,
                 f'ORCD_SANITIZER={sanitizer} "$python" -B test/attack/attack.py '
@@ -110,12 +116,8 @@ PARTS: Tuple[Part, ...] = (
          'tools/conan_check.sh\necho "== the package was made and used"', packages=('test',)),
     Part('demo', 'the demo', 30, 'tools/demo.sh', proof='^worker exited with 0'),
     Part('failover-demo', 'the demo of failover', 30, 'tools/failover-demo.sh', proof='the same story: yes'),
-    Part('frameworks', 'frameworks over the published clients', 60,
-         "ORCD_LEFT_OUT='release:(?!frameworks$).*' tools/test.sh release",
-         more_logs=('build/release/Testing/Temporary/LastTest.log',)),
-    Part('floods', 'answers that are made to be slow for the page', 45,
-         "ORCD_LEFT_OUT='release:(?!floods$).*' tools/test.sh release",
-         more_logs=('build/release/Testing/Temporary/LastTest.log',)),
+    _of_release('frameworks', 'frameworks over the published clients', 60),
+    _of_release('floods', 'answers that are made to be slow for the page', 45),
     *(_pytest(f'sweep-{half}', f'frameworks, each in a folder of its own: every second from {half} on', 60,
               f'files=$(tools/sweep_clients.sh {half})\nORCD_NO_SKIP=1 pytest $files') for half in (1, 2)),
     _ctest('fronts', 'proxies and a router in front of workers that are killed and drained', 30, 'release',

@@ -33,7 +33,7 @@ def test_conan_compiles_what_the_build_with_cuda_has_compiled(tmp_path):
     subprocess.run(['cmake', '-S', PROJECT, '-B', tmp_path, '-G', 'Ninja', *(f'-D{o}' for o in options)],
                    check=True, stdout=subprocess.DEVNULL, timeout=300)
     ours, conans = commands(BUILD), commands(tmp_path)
-    assert len(conans) > 100 and set(conans) <= set(ours)
+    assert len(conans) > 150 and set(conans) <= set(ours)
     different = {how[-1].split()[-1].replace('SOURCE/', '') for made, how in conans.items()
                  if how != ours[made]}
     assert different == OTHERS

@@ -37,7 +37,7 @@ std::string_view ending_program = "worker-orcd";  // NOLINT: a terminate handler
   std::_Exit(static_cast<int>(exit_code::failure));
 }
 
-thread_local bool no_memory = false;  // NOLINT: neither has a new handler
+thread_local bool no_memory = false;  // NOLINT: a new handler has no context
 
 [[noreturn]] void on_no_memory() {
   no_memory = true;

@@ -15,8 +15,8 @@ void make_room_for_stacks();
 
 /// Makes a shortage of memory or threads that nothing catches (in a destructor, on a library's thread) end
 /// the process with exit code 1 and a sentence, which begins with `program`, instead of abort(). Everything
-/// else still aborts. Where standard error takes nothing at once, the process ends without the sentence.
-/// `program` is a string literal.
+/// else still aborts. Sets the terminate handler and the new handler. Where standard error takes nothing at
+/// once, the process ends without the sentence. `program` is a string literal.
 void end_in_order_without_memory(std::string_view program) noexcept;
 
 /// Makes OpenSSL initialise itself now, because it would use what it could not allocate. If there is no

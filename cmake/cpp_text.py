@@ -5,6 +5,7 @@ self-test (test_check_style.py) says what it must tell apart. Line numbers are k
 that is removed becomes spaces, and newlines stay.
 """
 import re
+from functools import lru_cache
 from typing import Iterator, List, NamedTuple, Tuple
 
 TOKEN = re.compile(
@@ -35,6 +36,7 @@ def comments_only(text: str) -> str:
     return ''.join(kept) + _blank(text[at:])
 
 
+@lru_cache(maxsize=None)
 def code_only(text: str) -> str:
     """Comments and the insides of literals become spaces."""
     def replace(match: 're.Match[str]') -> str:

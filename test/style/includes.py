@@ -5,6 +5,7 @@ rules.include_direction, one file at a time.)
 A unit is a path without its suffix: X.hpp, X.cuh, X.cpp and X.cu are one thing that is read together.
 """
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Set, Tuple
 
@@ -119,6 +120,7 @@ class Include(NamedTuple):
     target: str
 
 
+@lru_cache(maxsize=None)
 def unit_of(path: str) -> str:
     """The path without its suffix."""
     return str(PurePosixPath(path).with_suffix(''))

@@ -118,7 +118,7 @@ result<void> check_model(const sdk_config& config, const engine::gguf_file& file
   all.width("hidden_dim", config.hidden_dim, spec.embedding);
   all.same("num_layers", std::size_t{config.num_layers}, spec.layers.size());
   all.same("vocab_size", config.vocab_size, spec.vocab);
-  all.same("head_dim", config.head_dim, spec.key_length);
+  all.same("head_dim", config.head_dim, spec.layers.front().key_length);
   all.same("max_position_embeddings", config.max_position_embeddings, spec.context_length);
   all.same("norm_eps", static_cast<float>(config.norm_eps), static_cast<float>(spec.rms_eps));
   const bool tied = model.weights.output.data == model.weights.token_embd.data;

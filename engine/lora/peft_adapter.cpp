@@ -113,7 +113,7 @@ class tensor_adder {
     if (place.target != attn_q && place.target != attn_k && place.target != attn_qkv) return {};
     const layer_spec& layer = source_.base.spec.layers[place.layer];
     if (source_.base.spec.learned_positions || !source_.base.spec.regrouped_heads) return {};
-    if (place.target == attn_qkv || source_.base.spec.key_length % 2 != 0) {
+    if (place.target == attn_qkv || layer.key_length % 2 != 0) {
       return adapter_error(source_.file, "module " + in_quotes(module) +
                                              ": how the model's file orders the rows of its heads is not "
                                              "known");

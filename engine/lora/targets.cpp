@@ -68,8 +68,12 @@ std::string quoted(std::string_view kind, std::string_view name) {
 }
 
 /// What a layer has in the place of the matrix that it has not.
-std::string_view instead_of(lora_target target, const layer_weights& layer) {
+std::string_view instead_of(lora_target target, const layer_weights& layer, const layer_spec& spec) {
   using enum lora_target;
+  if ((target == attn_k || target == attn_v) && spec.reads_other_cache)
+    return ": it reads the keys and values of a layer before it";
+  if (target == attn_v && spec.values_from_keys)
+    return ": its values are its keys, and a pair beside those changes both";
   const bool of_attention = target == attn_q || target == attn_k || target == attn_v;
   if (of_attention && layer.attn_qkv) {
     return ": its query, key and value are one matrix, and adapters of the parts are not supported";
@@ -104,7 +108,7 @@ result<pair_place> find_in_layer(const model& base, const layer_name& at,
   }
   return adapter_error(file, subject + ": layer " + std::to_string(at.layer) +
                                  " of the model has no such matrix" +
-                                 std::string(instead_of(named->target, layer)));
+                                 std::string(instead_of(named->target, layer, base.spec.layers[at.layer])));
 }
 
 result<pair_place> find_outside(const model& base, lora_target target, const std::string& subject,

@@ -19,6 +19,7 @@ void read_heads(hparam_reader& from, model_spec& spec) {
   for (std::uint32_t i = 0; i < layers; ++i) {
     spec.layers[i].heads = heads[i];
     spec.layers[i].kv_heads = kv[i];
+    spec.layers[i].kv_source = i;
     if (heads[i] % kv[i] == 0) continue;
     from.problems().add("layer " + std::to_string(i) + " has " + std::to_string(heads[i]) + " heads on " +
                         std::to_string(kv[i]) +
@@ -35,15 +36,18 @@ void read_head_sizes(hparam_reader& from, model_spec& spec) {
                         std::to_string(heads));
   }
   const std::uint32_t fallback = std::max(1U, spec.embedding / heads);
-  spec.key_length = from.count("attention.key_length", 2, limits::head_dim, fallback);
-  spec.value_length = from.count("attention.value_length", 1, limits::head_dim, fallback);
-  for (const auto& [size, name] :
-       {std::pair{spec.key_length, "key"}, std::pair{spec.value_length, "value"}}) {
+  const std::uint32_t key = from.count("attention.key_length", 2, limits::head_dim, fallback);
+  const std::uint32_t value = from.count("attention.value_length", 1, limits::head_dim, fallback);
+  for (layer_spec& layer : spec.layers) {
+    layer.key_length = key;
+    layer.value_length = value;
+  }
+  for (const auto& [size, name] : {std::pair{key, "key"}, std::pair{value, "value"}}) {
     if (size <= limits::head_dim && size % 2 == 0) continue;
     from.problems().add(std::string("the head dimension of ") + name + "s is " + std::to_string(size) +
                         "; it must be even and at most " + std::to_string(limits::head_dim));
   }
-  const double natural = 1.0 / std::sqrt(static_cast<double>(std::max(1U, spec.key_length)));
+  const double natural = 1.0 / std::sqrt(static_cast<double>(std::max(1U, key)));
   const double scale = from.number("attention.scale", 0.0, 1e3, 0.0);
   spec.attention_scale = scale > 0.0 ? scale : natural;
 }
@@ -186,11 +190,18 @@ void set_pairing(model_spec& spec, rope_pairing pairing) {
 }
 
 std::uint64_t model_spec::kv_bytes_per_token(kv_types types) const noexcept {
-  const std::uint64_t head =
-      kv_row_bytes(types.keys, key_length) + kv_row_bytes(types.values, cached_value_length());
   std::uint64_t bytes = 0;
-  for (const layer_spec& layer : layers) bytes += layer.kv_heads * head;
+  for (const layer_spec& layer : layers) {
+    bytes += layer.cached_heads() * (kv_row_bytes(types.keys, layer.key_length) +
+                                     kv_row_bytes(types.values, cached_value_length(layer)));
+  }
   return bytes;
+}
+
+std::uint32_t model_spec::key_length_max() const noexcept {
+  std::uint32_t widest = 0;
+  for (const layer_spec& layer : layers) widest = std::max(widest, layer.key_length);
+  return widest;
 }
 
 }  // namespace orcd::engine

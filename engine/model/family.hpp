@@ -31,6 +31,7 @@ struct family {
   std::optional<foreign_type> foreign{};
   /// The last "nextn_predict_layers" of the file's layers predict further tokens, and are not run.
   bool predicting_layers = false;
+  bool senses = false;  ///< files may have tensors of images and sound, which are left
 };
 
 /// nullptr when not supported.
@@ -92,6 +93,7 @@ extern const family qwen3moe_family;
 extern const family qwen2moe_family;
 extern const family gemma2_family;
 extern const family gemma3_family;
+extern const family gemma4_family;
 extern const family command_r_family;
 extern const family cohere2_family;
 extern const family glm4_family;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "engine/gguf/byte_cursor.hpp"
@@ -30,6 +31,11 @@ result<const family*> choose_family(const gguf_file& file) {
         file,
         "architecture 'gptoss' is the layout of Ollama's first gpt-oss files, whose tensors have other "
         "names; use a GGUF with architecture 'gpt-oss'");
+  }
+  if (*architecture == "gemma3n") {
+    return model_problem(file,
+                         "architecture 'gemma3n' has four streams beside each other and sparse activations, "
+                         "and is not supported; Gemma 3 and Gemma 4 are");
   }
   return model_problem(file, "architecture " + in_quotes(*architecture) +
                                  " is not supported; supported are " + supported_architectures());
@@ -136,6 +142,26 @@ void note_biased_choice(model& loaded) {
   });
 }
 
+void note_output_scales(model& loaded) {
+  const auto& layers = loaded.weights.layers;
+  loaded.spec.output_scales = std::any_of(layers.begin(), layers.end(), [](const layer_weights& layer) {
+    return static_cast<bool>(layer.layer_output_scale);
+  });
+}
+
+/// What follows such a norm is divided by the root of the width: once here.
+void divide_router_norms(model& loaded) {
+  const double root = std::sqrt(static_cast<double>(loaded.spec.embedding));
+  for (layer_weights& layer : loaded.weights.layers) {
+    if (!layer.router_norm) continue;
+    auto values = std::make_shared<std::vector<float>>(layer.router_norm.elements());
+    std::memcpy(values->data(), layer.router_norm.data, layer.router_norm.bytes);
+    for (float& v : *values) v = static_cast<float>(v / root);
+    layer.router_norm.data = reinterpret_cast<const std::byte*>(values->data());
+    loaded.weights.made.push_back(std::move(values));
+  }
+}
+
 /// Types of forks by whose id this format now has another one.
 void check_foreign(const gguf_file& file, const family& of, problem_list& problems) {
   if (!of.foreign) return;
@@ -198,9 +224,11 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   check_positions(context, out.spec, problems);
   // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.
   if (problems.empty()) {
-    bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales, layers->unused}, out.weights,
-                 problems);
+    bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales, layers->unused, of.senses},
+                 out.weights, problems);
     check_factors(out.weights, problems);
+    note_output_scales(out);
+    if (problems.empty()) divide_router_norms(out);
     note_biased_choice(out);
     scale_padded_norms(out.spec, out.weights, problems);
   }

@@ -38,7 +38,8 @@ struct rope_spec {
   double log_multiplier = 0.0;         ///< YaRN: the magnitude is divided by 1 + 0.1 * this * ln(factor)
   /// YaRN: scores are multiplied by the square of 1 + 0.1 * this * ln(factor) (model_spec::attention_scale).
   double score_log_multiplier = 0.0;
-  bool fixed = false;  ///< an operator's overrides are for the other layers
+  bool fixed = false;        ///< an operator's overrides are for the other layers
+  bool file_factors = true;  ///< the file's rope_freqs, where it has them, are for this layer
 };
 
 enum class ffn_kind { dense, moe };
@@ -88,11 +89,39 @@ enum class group_ranking { two_best, best };
 struct layer_spec {
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
-  std::uint32_t window = 0;  ///< sliding window in tokens, counting the current one; 0 = full attention
-  rope_spec rope;            ///< dims 0: the layer's heads are not rotated
+  std::uint32_t key_length = 0;    ///< head dimension of Q and K; with latents that of a cached row
+  std::uint32_t value_length = 0;  ///< head dimension of V; with latents that part of a cached row
+  std::uint32_t window = 0;        ///< sliding window in tokens, counting the current one; 0 = full attention
+  std::uint32_t kv_source = 0;     ///< layer whose cache it reads: itself, unless reads_other_cache
+  /// The layer has queries alone, and attends to what layer kv_source has stored: a layer before it, with the
+  /// same heads and window, and a cache of its own.
+  bool reads_other_cache = false;
+  /// There is no attn_v: a head's value is what attn_k gives, before the key's norm and rotation. Both are
+  /// cached, and take rows of their own beside Q.
+  bool values_from_keys = false;
+  rope_spec rope;  ///< dims 0: the layer's heads are not rotated
   ffn_kind ffn = ffn_kind::dense;
   std::uint32_t ffn_size = 0;     ///< hidden width of the (per-expert) feed-forward
   std::uint32_t shared_size = 0;  ///< hidden width of the expert that every token has; 0 = there is none
+  /// Hidden width of an expert where the layer has a dense part beside its experts
+  /// (model_spec::dense_and_experts); ffn_size is the dense part's then. 0: it has no such pair.
+  std::uint32_t expert_size = 0;
+
+  /// Heads whose keys and values it caches.
+  [[nodiscard]] constexpr std::uint32_t cached_heads() const noexcept {
+    return reads_other_cache ? 0 : kv_heads;
+  }
+  /// Hidden width of one of its experts.
+  [[nodiscard]] constexpr std::uint32_t width_of_expert() const noexcept {
+    return expert_size != 0 ? expert_size : ffn_size;
+  }
+  /// Rows of the three matrices, and of all together; of values_from_keys V has as many, copied.
+  [[nodiscard]] constexpr std::uint32_t q_rows() const noexcept { return heads * key_length; }
+  [[nodiscard]] constexpr std::uint32_t k_rows() const noexcept { return cached_heads() * key_length; }
+  [[nodiscard]] constexpr std::uint32_t v_rows() const noexcept { return cached_heads() * value_length; }
+  [[nodiscard]] constexpr std::uint32_t qkv_rows() const noexcept { return q_rows() + k_rows() + v_rows(); }
+  /// Values that attention gives.
+  [[nodiscard]] constexpr std::uint32_t attended_rows() const noexcept { return heads * value_length; }
 };
 
 /// Multi-head latent attention: all heads have one cached row, the normed latent and behind it a key part
@@ -127,29 +156,40 @@ struct layer_weights {
   tensor_view layer_output_norm, layer_output_norm_bias;  ///< norm_placement::after, too
   tensor_view attn_sinks;
   tensor_view attn_post_norm, ffn_post_norm;  ///< model_spec::post_norms
+  /// model_spec::dense_and_experts: of the experts' input, of what the dense part and what the experts give.
+  tensor_view ffn_norm_2, ffn_post_norm_1, ffn_post_norm_2;
   tensor_view ffn_norm, ffn_norm_bias;
   tensor_view ffn_gate_up;  ///< fused, rows gate|up; else the two below
   tensor_view ffn_gate, ffn_up, ffn_down;
   tensor_view ffn_sub_norm;  ///< RMS norm of the activated values, before ffn_down
   tensor_view ffn_gate_bias, ffn_up_bias, ffn_down_bias;
   tensor_view router, router_bias;
+  tensor_view router_norm;  ///< model_spec::router_norm; 1 / sqrt(embedding) is in the weights already
   tensor_view choice_bias;  ///< added to what the router gives experts, for the choice, not for the weights
   tensor_view shared_gate, shared_up, shared_down;
   tensor_view shared_router;  ///< the shared expert's output is multiplied by sigmoid(shared_router . x)
   tensor_view expert_gate, expert_up, expert_down;  ///< {cols, rows, experts}
+  tensor_view expert_gate_up;  ///< fused, rows gate|up of each expert; else the two of them
   tensor_view expert_gate_bias, expert_up_bias, expert_down_bias;
+  tensor_view expert_scale;  ///< [experts]: multiplies an expert's weight after all else
+  /// model_spec::layer_inputs: from the stream, to the stream, and the RMS norm of what is added to it.
+  tensor_view layer_input_gate, layer_input_proj, layer_input_norm;
+  tensor_view layer_output_scale;  ///< model_spec::output_scales, one value
 };
 
 struct model_weights {
   tensor_view token_embd;
   tensor_view output_norm, output_norm_bias;
   tensor_view output;             ///< token_embd when the file ties them
-  tensor_view rope_freqs;         ///< llama3 factors, F32 [dims/2]
+  tensor_view rope_freqs;         ///< divisors of frequencies, F32 [dims/2]: rope_spec::file_factors
   tensor_view rope_factors_long;  ///< longrope
   tensor_view rope_factors_short;
   tensor_view position_embd;  ///< added to the embedding: [positions][embedding]
   tensor_view token_types;    ///< added as well: [segments][embedding]
   tensor_view token_embd_norm, token_embd_norm_bias;
+  /// model_spec::layer_inputs: [vocab][layers][layer_inputs], [layers][layer_inputs][embedding] and the
+  /// weights of the norm of each layer's part.
+  tensor_view layer_input_embd, layer_input_proj, layer_input_norm;
   tensor_view cls, cls_bias;                ///< pooling rank, optional: tanh(cls x + bias)
   tensor_view cls_output, cls_output_bias;  ///< pooling rank: the classifier's outputs, [classes]
   std::vector<layer_weights> layers;
@@ -163,11 +203,9 @@ struct model_spec {
   std::string quant_kind;
   std::uint32_t context_length = 0;  ///< trained context, tokens
   std::uint32_t embedding = 0;
-  std::uint32_t vocab = 0;         ///< rows of the output matrix
-  std::uint32_t key_length = 0;    ///< head dimension of Q and K
-  std::uint32_t value_length = 0;  ///< head dimension of V
-  /// With it, all layers have one kv head, key_length and value_length are those of a cached row, and the
-  /// value is a part of the key's row.
+  std::uint32_t vocab = 0;  ///< rows of the output matrix
+  /// With it, all layers have one kv head, their key_length and value_length are those of a cached row, and
+  /// the value is a part of the key's row.
   latent_spec latent;
   double rms_eps = 1e-5;  ///< of all norms, over widths that are not padded
   std::uint32_t embedding_before =
@@ -184,6 +222,7 @@ struct model_spec {
   bool wide_head_norms = false;          ///< the norms of Q and K are over all heads together, not over each
   norm_kind head_norm = norm_kind::rms;  ///< of Q and K, without a bias
   bool own_head_norms = false;           ///< each head of Q and K has weights of its own: [heads][key_length]
+  bool value_norm = false;               ///< an RMS norm without weights of each head's values, with rms_eps
   double embedding_scale = 1.0;          ///< multiplies the embeddings
   double logit_scale = 1.0;              ///< multiplies the logits
   double logit_softcap = 0.0;            ///< then c * tanh(logit / c); 0 = none
@@ -213,6 +252,16 @@ struct model_spec {
   group_ranking expert_group_ranking = group_ranking::two_best;
   double expert_scale = 1.0;  ///< multiplies the experts' weights
   bool shared_gate = false;   ///< layers with a shared expert have a shared_router
+  /// The router reads the RMS norm of the stream itself, with weights of its own, and not the experts' input.
+  bool router_norm = false;
+  /// Layers with experts have a dense feed-forward, too: post_norm_1(dense(ffn_norm(x))) +
+  /// post_norm_2(experts(ffn_norm_2(x))) is what the half gives, and what ffn_post_norm is of.
+  bool dense_and_experts = false;
+  /// Values that each layer has of a token beside the stream; 0 = none. With x the embedding as it enters the
+  /// first layer, layer i's are e_i = (norm(proj_i x / sqrt(embedding)) + embd_i[token] * sqrt(layer_inputs))
+  /// / sqrt(2), and its end is x += norm(layer_input_proj (gelu_tanh(layer_input_gate x) * e_i)).
+  std::uint32_t layer_inputs = 0;
+  bool output_scales = false;  ///< each layer's stream is multiplied by layer_output_scale at its end
   std::vector<layer_spec> layers;
 
   /// Of norms of the residual stream.
@@ -224,7 +273,11 @@ struct model_spec {
     return ffn_before == 0 ? rms_eps : rms_eps * (static_cast<double>(ffn_before) / layer.ffn_size);
   }
   /// Of a cached row of values, which latents have none of.
-  [[nodiscard]] std::uint32_t cached_value_length() const noexcept { return latent ? 0 : value_length; }
+  [[nodiscard]] std::uint32_t cached_value_length(const layer_spec& layer) const noexcept {
+    return latent ? 0 : layer.value_length;
+  }
+  /// Of the layer with the widest heads.
+  [[nodiscard]] std::uint32_t key_length_max() const noexcept;
   /// Bytes of K and V one position takes in every layer together.
   [[nodiscard]] std::uint64_t kv_bytes_per_token(kv_types types = {}) const noexcept;
 };

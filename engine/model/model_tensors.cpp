@@ -6,14 +6,15 @@ namespace orcd::engine {
 namespace {
 
 constexpr layer_tensor matrices[] = {
-    &layer_weights::attn_qkv,    &layer_weights::attn_q,      &layer_weights::attn_k,
-    &layer_weights::attn_v,      &layer_weights::attn_output, &layer_weights::ffn_gate_up,
-    &layer_weights::ffn_gate,    &layer_weights::ffn_up,      &layer_weights::ffn_down,
-    &layer_weights::router,      &layer_weights::expert_gate, &layer_weights::expert_up,
-    &layer_weights::expert_down, &layer_weights::shared_gate, &layer_weights::shared_up,
-    &layer_weights::shared_down, &layer_weights::attn_q_a,    &layer_weights::attn_q_b,
-    &layer_weights::attn_kv_a,   &layer_weights::attn_k_b,    &layer_weights::attn_v_b,
-    &layer_weights::attn_kv_b,
+    &layer_weights::attn_qkv,         &layer_weights::attn_q,         &layer_weights::attn_k,
+    &layer_weights::attn_v,           &layer_weights::attn_output,    &layer_weights::ffn_gate_up,
+    &layer_weights::ffn_gate,         &layer_weights::ffn_up,         &layer_weights::ffn_down,
+    &layer_weights::router,           &layer_weights::expert_gate,    &layer_weights::expert_up,
+    &layer_weights::expert_down,      &layer_weights::shared_gate,    &layer_weights::shared_up,
+    &layer_weights::shared_down,      &layer_weights::attn_q_a,       &layer_weights::attn_q_b,
+    &layer_weights::attn_kv_a,        &layer_weights::attn_k_b,       &layer_weights::attn_v_b,
+    &layer_weights::attn_kv_b,        &layer_weights::expert_gate_up, &layer_weights::layer_input_gate,
+    &layer_weights::layer_input_proj,
 };
 
 constexpr layer_tensor vectors[] = {
@@ -48,11 +49,19 @@ constexpr layer_tensor vectors[] = {
     &layer_weights::shared_router,
     &layer_weights::attn_q_a_norm,
     &layer_weights::attn_kv_a_norm,
+    &layer_weights::router_norm,
+    &layer_weights::ffn_norm_2,
+    &layer_weights::ffn_post_norm_1,
+    &layer_weights::ffn_post_norm_2,
+    &layer_weights::expert_scale,
+    &layer_weights::layer_input_norm,
+    &layer_weights::layer_output_scale,
 };
 
 using model_tensor = tensor_view model_weights::*;
 
-constexpr model_tensor encoder_tensors[] = {
+/// Those that few models have.
+constexpr model_tensor rare_tensors[] = {
     &model_weights::position_embd,
     &model_weights::token_types,
     &model_weights::token_embd_norm,
@@ -61,6 +70,9 @@ constexpr model_tensor encoder_tensors[] = {
     &model_weights::cls_bias,
     &model_weights::cls_output,
     &model_weights::cls_output_bias,
+    &model_weights::layer_input_embd,
+    &model_weights::layer_input_proj,
+    &model_weights::layer_input_norm,
 };
 
 bool is_of_experts(const tensor_view& tensor) {
@@ -84,7 +96,7 @@ void for_each_tensor(const model_weights& weights, const std::function<void(cons
   visit_present(weights.rope_freqs);
   visit_present(weights.rope_factors_long);
   visit_present(weights.rope_factors_short);
-  for (const model_tensor tensor : encoder_tensors) visit_present(weights.*tensor);
+  for (const model_tensor tensor : rare_tensors) visit_present(weights.*tensor);
   for (const layer_weights& layer : weights.layers) {
     for (const layer_tensor tensor : matrices) visit_present(layer.*tensor);
     for (const layer_tensor tensor : vectors) visit_present(layer.*tensor);
@@ -113,7 +125,9 @@ std::uint64_t bytes_read_per_token(const model& m) {
     else
       total += tensor.bytes;
   });
+  // Of tables by token one row is read.
   const tensor_view& rows = m.weights.token_embd;
+  total -= m.weights.layer_input_embd.bytes;
   return m.weights.output.data == rows.data ? total : total - rows.bytes;
 }
 
@@ -122,7 +136,7 @@ std::uint64_t kv_bytes_read(const model_spec& spec, std::uint32_t positions) {
   std::uint64_t total = 0;
   for (const layer_spec& layer : spec.layers) {
     const std::uint64_t seen = layer.window == 0 ? positions : std::min(positions, layer.window);
-    total += seen * layer.kv_heads * (spec.key_length + spec.cached_value_length()) * half_bytes;
+    total += seen * layer.kv_heads * (layer.key_length + spec.cached_value_length(layer)) * half_bytes;
   }
   return total;
 }

@@ -29,6 +29,12 @@ result<void> check_is_model(const gguf_file& file) {
   if (type == "mmproj" || architecture == "clip") {
     return no_model(file, "is a projector of images or sound (mmproj), and no model");
   }
+  if (architecture.starts_with("gemma4") && architecture.find("assistant") != std::string_view::npos) {
+    return no_model(
+        file,
+        "drafts tokens for a Gemma 4 model from its states and its cache (multi-token prediction), "
+        "and is no model of its own; drafts of such files are not supported");
+  }
   if (type == "imatrix") return no_model(file, "is an importance matrix for quantizers, and no model");
   return {};
 }

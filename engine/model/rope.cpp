@@ -54,14 +54,15 @@ std::vector<float> values_of(const tensor_view& tensor) {
 rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors) {
   if (rope.dims == 0) return {};
   ORCD_ENSURE(rope.dims % 2 == 0 && rope.factor > 0.0 && rope.base > 0.0);
-  ORCD_ENSURE(freq_factors.empty() || freq_factors.size() == rope.dims / 2);
+  const bool divided = rope.file_factors && !freq_factors.empty();
+  ORCD_ENSURE(!divided || freq_factors.size() == rope.dims / 2);
   const double scale = rope.scaling == rope_scaling::none ? 1.0 : 1.0 / rope.factor;
   const bool yarn = rope.scaling == rope_scaling::yarn;
   const std::vector<double> ramp = yarn ? yarn_ramp(rope) : std::vector<double>();
   rope_table out;
   out.inv_freq.resize(rope.dims / 2);
   for (std::size_t i = 0; i < out.inv_freq.size(); ++i) {
-    const double divisor = freq_factors.empty() ? 1.0 : static_cast<double>(freq_factors[i]);
+    const double divisor = divided ? static_cast<double>(freq_factors[i]) : 1.0;
     const double trained = std::pow(rope.base, -2.0 * static_cast<double>(i) / rope.dims) / divisor;
     const double kept = yarn ? ramp[i] * rope.ext_factor : 0.0;
     out.inv_freq[i] = static_cast<float>(trained * (scale * (1.0 - kept) + kept));

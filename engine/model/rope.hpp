@@ -27,8 +27,8 @@ struct rope_table {
   float magnitude = 1.0F;
 };
 
-/// `freq_factors` is empty or holds dims/2 divisors; `context` selects LongRoPE's long or short set
-/// before the call and does not appear here.
+/// `freq_factors` is empty or holds dims/2 divisors, which a layer without rope_spec::file_factors leaves;
+/// `context` selects LongRoPE's long or short set before the call and does not appear here.
 [[nodiscard]] rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors);
 
 /// What a query at `position` is multiplied by (model_spec::query_scale).

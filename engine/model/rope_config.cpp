@@ -93,7 +93,8 @@ void settle_factor(rope_spec& rope, std::uint32_t context) {
 
 rope_spec read_rope(hparam_reader& from, const model_spec& spec) {
   rope_spec rope;
-  rope.dims = from.count("rope.dimension_count", 2, std::max(2U, spec.key_length), spec.key_length);
+  const std::uint32_t width = spec.layers.front().key_length;
+  rope.dims = from.count("rope.dimension_count", 2, std::max(2U, width), width);
   if (rope.dims % 2 != 0) {
     from.problems().add("key '" + from.full("rope.dimension_count") + "' is " + std::to_string(rope.dims) +
                         "; it must be even");

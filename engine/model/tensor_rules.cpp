@@ -48,6 +48,19 @@ constexpr std::array globals{
                 {extent::embedding},
                 presence::norm_after,
                 types::f32},
+    global_rule{&m::layer_input_embd,
+                "per_layer_token_embd.weight",
+                {extent::layers_inputs, extent::vocab},
+                presence::layer_inputs},
+    global_rule{&m::layer_input_proj,
+                "per_layer_model_proj.weight",
+                {extent::embedding, extent::layers_inputs},
+                presence::layer_inputs},
+    global_rule{&m::layer_input_norm,
+                "per_layer_proj_norm.weight",
+                {extent::layer_inputs},
+                presence::layer_inputs,
+                types::f32},
     global_rule{&m::cls, "cls.weight", {extent::embedding, extent::embedding}, presence::rank_optional},
     global_rule{&m::cls_bias, "cls.bias", {extent::embedding}, presence::rank_optional, types::f32},
     global_rule{&m::cls_output, "cls.output.weight", {extent::embedding, extent::classes}, presence::rank},
@@ -68,6 +81,20 @@ bool is_of_layers(std::string_view name, std::size_t first, std::uint32_t count)
     if (name.starts_with("blk." + std::to_string(i) + ".")) return true;
   }
   return false;
+}
+
+/// Whether it is of the parts that bring pictures and sound to the model, which some files have with it.
+bool is_of_senses(std::string_view name) {
+  return name.starts_with("v.") || name.starts_with("a.") || name.starts_with("mm.");
+}
+
+/// Whether a table has a rule for the tensor that would else be the scale of this matrix.
+bool has_own_rule(const layer_tables& layers, std::string_view matrix) {
+  const std::string_view stem = matrix.substr(0, matrix.rfind('.') + 1);
+  return std::any_of(layers.rules.begin(), layers.rules.end(), [&](std::span<const layer_rule> table) {
+    return std::any_of(table.begin(), table.end(),
+                       [&](const layer_rule& rule) { return rule.name == std::string(stem) + "scale"; });
+  });
 }
 
 constexpr std::string_view scale_suffix = ".scale";
@@ -95,6 +122,7 @@ std::string shape_text(std::span<const std::uint64_t> extents) {
 struct stored_form {
   bool fused = false;          ///< attn_qkv
   bool split_latents = false;  ///< attn_k_b and attn_v_b
+  bool fused_experts = false;  ///< ffn_gate_up_exps
 };
 
 class binder {
@@ -112,8 +140,10 @@ class binder {
     const tensor_view* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       if (!is_required(when, layer)) return;
-      problems_.add("tensor '" + name + "' is missing" +
-                    (when == presence::split_qkv ? ", and there is no attn_qkv.weight either" : ""));
+      problems_.add(
+          "tensor '" + name + "' is missing" +
+          (when == presence::split_qkv ? ", and there is no attn_qkv.weight either" : "") +
+          (when == presence::split_experts ? ", and there is no ffn_gate_up_exps.weight either" : ""));
       return;
     }
     used_.insert(tensor->name);
@@ -165,9 +195,16 @@ class binder {
     if (file_.find_tensor(scale_name(matrix)) != nullptr) bind_scale(matrix, when);
   }
 
-  void report_unknown(std::uint32_t unused_layers) {
+  /// A tensor that may be in the file and is not used.
+  void leave(const std::string& name) {
+    if (const tensor_view* tensor = file_.find_tensor(name)) used_.insert(tensor->name);
+  }
+
+  void report_unknown(const layer_tables& layers) {
+    const std::uint32_t unused_layers = layers.unused;
     for (const tensor_view& tensor : file_.tensors()) {
       if (used_.contains(tensor.name) || is_ignored(tensor.name)) continue;
+      if (layers.senses && is_of_senses(tensor.name)) continue;
       // Some converters wrote both forms of latents.
       if (spec_.latent && tensor.name.ends_with(".attn_kv_b.weight")) continue;
       if (is_of_layers(tensor.name, spec_.layers.size(), unused_layers)) continue;
@@ -182,6 +219,12 @@ class binder {
       case presence::split_qkv:
       case presence::split_qkv_optional: return !form.fused;
       case presence::fused_qkv: return form.fused;
+      case presence::own_keys: return !form.fused && !layer.reads_other_cache;
+      case presence::own_values: return !form.fused && !layer.reads_other_cache && !layer.values_from_keys;
+      case presence::own_cache: return !layer.reads_other_cache;
+      case presence::fused_experts: return layer.ffn == ffn_kind::moe && form.fused_experts;
+      case presence::split_experts: return layer.ffn == ffn_kind::moe && !form.fused_experts;
+      case presence::layer_inputs: return spec_.layer_inputs > 0;
       case presence::dense:
       case presence::dense_optional: return layer.ffn == ffn_kind::dense;
       case presence::moe:
@@ -218,8 +261,8 @@ class binder {
   /// Products cannot overflow: every factor is within hparam_limits.
   std::uint64_t resolve(extent e, const layer_spec& layer) const {
     const latent_spec& latent = spec_.latent;
-    const std::uint64_t key = latent ? latent.key_length : spec_.key_length;
-    const std::uint64_t value = latent ? latent.value_length : spec_.value_length;
+    const std::uint64_t key = latent ? latent.key_length : layer.key_length;
+    const std::uint64_t value = latent ? latent.value_length : layer.value_length;
     switch (e) {
       case extent::none: return 1;
       case extent::embedding: return spec_.embedding;
@@ -236,6 +279,11 @@ class binder {
       case extent::ffn: return layer.ffn_size;
       case extent::ffn_twice: return 2ULL * layer.ffn_size;
       case extent::shared_ffn: return layer.shared_size;
+      case extent::expert_ffn: return layer.expert_size;
+      case extent::expert_ffn_twice: return 2ULL * layer.expert_size;
+      case extent::layer_inputs: return spec_.layer_inputs;
+      case extent::layers_inputs: return std::uint64_t{spec_.layer_inputs} * spec_.layers.size();
+      case extent::single: return 1;
       case extent::experts: return spec_.experts;
       case extent::rope_pairs: return layer.rope.dims / 2;
       case extent::positions: return spec_.positions;
@@ -276,8 +324,8 @@ class binder {
 void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tables& layers,
                   model_weights& weights, problem_list& problems) {
   binder bound(file, spec, problems, weights.made);
-  // Factors of frequencies are for the layers that rotate.
-  const auto rotates = [](const layer_spec& layer) { return layer.rope.dims > 0; };
+  // Factors of frequencies are for the layers that rotate, of some families not for all of them.
+  const auto rotates = [](const layer_spec& layer) { return layer.rope.dims > 0 && layer.rope.file_factors; };
   const auto found = std::find_if(spec.layers.begin(), spec.layers.end(), rotates);
   const layer_spec& first = found == spec.layers.end() ? spec.layers.front() : *found;
   const bool scaled = layers.weight_scales && has_scales(file);
@@ -289,12 +337,17 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     const stored_form form{.fused = file.find_tensor(prefix + "attn_qkv.weight") != nullptr,
-                           .split_latents = file.find_tensor(prefix + "attn_k_b.weight") != nullptr};
+                           .split_latents = file.find_tensor(prefix + "attn_k_b.weight") != nullptr,
+                           .fused_experts = file.find_tensor(prefix + "ffn_gate_up_exps.weight") != nullptr};
+    if (spec.layers[i].reads_other_cache) {
+      for (const char* name : {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"})
+        bound.leave(prefix + name);
+    }
     for (const auto& table : layers.rules) {
       for (const layer_rule& rule : table) {
         bound.bind(weights.layers[i].*rule.role, prefix + rule.name, rule.shape, rule.when, rule.allowed,
                    spec.layers[i], form);
-        if (rule.allowed != types::any) continue;
+        if (rule.allowed != types::any || has_own_rule(layers, rule.name)) continue;
         if (scaled)
           bound.bind_scale(weights.layers[i].*rule.role, rule.when);
         else
@@ -302,7 +355,7 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
       }
     }
   }
-  bound.report_unknown(layers.unused);
+  bound.report_unknown(layers);
   if (!weights.output) weights.output = weights.token_embd;
 }
 

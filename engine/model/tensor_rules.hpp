@@ -26,6 +26,8 @@ enum class extent {
   ffn,
   ffn_twice,
   shared_ffn,
+  expert_ffn,        ///< of layers that have a dense part beside their experts
+  expert_ffn_twice,  ///< the same, gate and up
   experts,
   rope_pairs,  ///< rotated dimensions / 2
   positions,
@@ -37,6 +39,9 @@ enum class extent {
   unrotated,    ///< of a latent's head
   head_value,   ///< latent_spec::value_length
   joined_rows,  ///< heads * (unrotated + head_value)
+  layer_inputs,
+  layers_inputs,  ///< of all layers together
+  single,         ///< one value
 };
 
 enum class presence {
@@ -45,10 +50,15 @@ enum class presence {
   split_qkv,           ///< required unless the layer has a fused attn_qkv
   split_qkv_optional,  ///< allowed unless the layer has a fused attn_qkv
   fused_qkv,           ///< required if the layer has a fused attn_qkv
+  own_keys,            ///< required of split_qkv if the layer has a cache of its own
+  own_values,          ///< the same, unless keys are its values
+  own_cache,           ///< required if the layer has a cache of its own
   dense,               ///< required if the layer's feed-forward is dense
   dense_optional,
   moe,  ///< required if the layer has experts
   moe_optional,
+  fused_experts,   ///< required if the layer's experts have gate and up in one
+  split_experts,   ///< required if they have not
   shared_expert,   ///< required if the layer has one
   shared_gate,     ///< required if that has a gate
   whole_query,     ///< required unless latent_spec::query_rank says that Q has two factors
@@ -60,6 +70,7 @@ enum class presence {
   norm_after,         ///< required where they come after
   layer_norm,         ///< allowed where the norm before is a LayerNorm
   learned_positions,  ///< required where positions are learned
+  layer_inputs,       ///< required where layers have inputs of their own
   rank,               ///< required where the model ranks
   rank_optional,
 };
@@ -90,6 +101,7 @@ struct layer_tables {
   /// Beside a stack it may have a value for each of its matrices.
   bool weight_scales = false;
   std::uint32_t unused = 0;  ///< layers after those of the spec, whose tensors are left
+  bool senses = false;       ///< so are the tensors of images and sound
 };
 
 /// Fills `weights` for a complete spec. Problems go to the list; views of absent optional tensors stay

@@ -44,14 +44,15 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       extents_(extents),
       layout_(m.spec, extents),
       work_(work),
-      cache_(cache),
       stream_(stream),
-      padded_width_(kernels::padded_head_width(m.spec.key_length)),
+      pages_(m.spec, extents, cache, work.at<std::int32_t>(layout_.page_table), stream),
+      layer_inputs_(m.spec, weights, layout_, work, stream,
+                    [this](kernels::packed_matmul_args& args, std::uint32_t columns) {
+                      multiply(args, nullptr, columns);
+                    }),
       tap_(std::move(tap)) {
   ORCD_ENSURE(work.bytes() >= layout_.bytes &&
               cache.bytes() >= extents.memory_pages() * kv_page_bytes(spec_, extents.kv));
-  ORCD_ENSURE(spec_.latent ||
-              (spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max));
   write_tables();
   if (spec_.latent) write_head_ids();
   if (program_sequences(spec_, extents_) > 0 && !tap_) write_program();
@@ -73,11 +74,11 @@ void cuda_forward::write_tables() {
   for (std::size_t i = 0; i < tables.size(); ++i) {
     magnitudes_.push_back(tables[i].magnitude);
     if (tables[i].inv_freq.empty()) continue;
-    ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::head_width_max, tables[i].inv_freq.data(),
+    ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::rope_pairs_max, tables[i].inv_freq.data(),
                          tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
   }
   for (std::uint32_t slot = 0; slot < extents_.slots; ++slot)
-    set_pages(slot, own_pages(slot, extents_.context));
+    pages_.set(slot, pages_.own(slot, extents_.context));
 }
 
 void cuda_forward::ban(std::span<const engine::token_id> tokens) {
@@ -136,6 +137,7 @@ void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
   add_residual_lora(engine::lora_target::token_embd, 0, {}, columns);
+  if (spec_.layer_inputs > 0) layer_inputs_.make(steps(), columns);
   scale_embeddings(columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   if (spec_.latent) sort_heads(columns);
@@ -357,6 +359,10 @@ kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t 
   kernels::route_args route = route_of(layer, columns);
   route.normed = norm_outside(gate_up.matmul);
   route.normed_order = tiles.order;
+  if (spec_.router_norm) {
+    route.normed = nullptr;
+    take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm_2, columns, nullptr);
+  }
   ORCD_CUDA(kernels::launch_route(route, expert_groups_of(spec_), stream_));
   sort_experts(pairs, tiles.columns, gate_up, down);
   multiply_experts(gate_up);

@@ -20,6 +20,8 @@
 #include "engine/accelerator.hpp"
 #include "engine/lora/adapter.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/cuda/cuda_kv_pages.hpp"
+#include "gpu/cuda/cuda_layer_inputs.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
 #include "gpu/cuda/vram_arena.hpp"
@@ -96,14 +98,7 @@ class cuda_forward {
   void decode(std::uint32_t sequences);
   /// The same for `columns` tokens, of which consecutive ones may be of one sequence, at positions in a row.
   void decode_in_a_row(std::uint32_t columns);
-  /// Enqueue what accelerator::begin(), extend() and clear() do: writing a slot's page table from its page
-  /// `from` on, copying and clearing pages.
-  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages, std::uint32_t from = 0);
-  void copy(const engine::page_copy& what);
-  void clear(std::span<const engine::kv_page> pages);
-  /// The pages that a slot owns if begin() gives it none; its table has them at first. If the pool is smaller
-  /// than all slots need, slots share pages.
-  [[nodiscard]] std::vector<engine::kv_page> own_pages(std::uint32_t slot, std::uint32_t positions) const;
+  [[nodiscard]] cuda_kv_pages& pages() noexcept { return pages_; }
   /// The decode steps that are one kernel: [0] of one sequence, [1] of two, as far as the kernel can do the
   /// model.
   [[nodiscard]] std::span<const kernels::decode_program> programs() const noexcept { return programs_; }
@@ -137,6 +132,10 @@ class cuda_forward {
   void leave_half(kernels::packed_matmul_args& args, engine::lora_target target, std::uint32_t layer,
                   const float* post_norm, std::uint32_t columns, std::optional<const float*> next);
   [[nodiscard]] bool enters_next() const noexcept;
+  void add_half(const float* h, const float* post_norm, std::uint32_t columns, float scale,
+                std::optional<const float*> next);
+  void leave_layer(std::uint32_t layer, kernels::packed_matmul_args& down, std::uint32_t columns);
+  void experts_beside(std::uint32_t layer, std::uint32_t columns);
   void activated_ffn(std::uint32_t layer, std::uint32_t columns);
   void shared_ffn(std::uint32_t layer, std::uint32_t columns, kernels::half_order normed);
   void other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
@@ -179,11 +178,9 @@ class cuda_forward {
   void attend_latents(std::uint32_t columns, const kernels::latent_cache& cache, std::uint32_t first,
                       bool spread) const;
   void latent_half(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
-  void copy_latents(std::uint32_t layer, const engine::page_copy& what);
-  void clear_latents(std::span<const engine::kv_page> pages);
-  [[nodiscard]] kernels::latent_cache latent_pages_of(std::uint32_t layer) const;
   [[nodiscard]] std::uint32_t attended_width(std::uint32_t layer) const noexcept {
-    return spec_.layers[layer].heads * (spec_.latent ? spec_.latent.value_length : spec_.value_length);
+    const engine::layer_spec& of = spec_.layers[layer];
+    return spec_.latent ? of.heads * spec_.latent.value_length : of.attended_rows();
   }
   [[nodiscard]] kernels::device_int8_rows integers(std::uint32_t width) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_residual(const float* weight, std::uint32_t columns) const;
@@ -234,9 +231,6 @@ class cuda_forward {
                                                   std::uint32_t columns);
   [[nodiscard]] static kernels::half_order best_order(
       std::initializer_list<kernels::packed_matmul_args> products, std::uint32_t columns);
-  [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
-  [[nodiscard]] std::uint64_t key_page_bytes(std::uint32_t layer) const noexcept;
-  [[nodiscard]] std::uint64_t value_page_bytes(std::uint32_t layer) const noexcept;
   void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count);
   void tap(std::string_view name, std::uint32_t layer, const __half* values, std::uint64_t count);
 
@@ -246,9 +240,9 @@ class cuda_forward {
   cuda_extents extents_;
   work_layout layout_;
   const vram_arena& work_;
-  const vram_arena& cache_;
   cudaStream_t stream_;
-  std::uint32_t padded_width_;
+  cuda_kv_pages pages_;
+  cuda_layer_inputs layer_inputs_;
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   kernels::tiled_matmul_args heads_;  ///< how the step's products of single heads go through their pairs
   std::vector<float> magnitudes_;     ///< of each table

@@ -121,6 +121,11 @@ kernels::half_order cuda_forward::expert_ffn_images(std::uint32_t layer, std::ui
   route.normed = norm_outside(gate_up.matmul);
   route.normed_order =
       shared_takes_packed(layer, columns) ? kernels::half_order::packed : kernels::half_order::natural;
+  if (spec_.router_norm) {
+    route.normed = nullptr;
+    gate_up.matmul.x_order = route.normed_order;
+    take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm_2, columns, nullptr);
+  }
   ORCD_CUDA(kernels::launch_route(route, expert_groups_of(spec_), stream_));
 
   auto* const tiles = at<kernels::image_tile>(layout_.tiles);

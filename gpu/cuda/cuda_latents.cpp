@@ -111,12 +111,12 @@ void cuda_forward::project_latents(std::uint32_t layer, std::uint32_t columns) {
   store.unrotated = latent.unrotated();
   store.rotated = latent.rotated;
   store.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
-  store.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
+  store.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::rope_pairs_max;
   store.magnitude = magnitudes_[rope_of_layer_[layer]];
   store.unrotated_out = at<__half>(layout_.latent.unrotated);
   store.unrotated_stride = kernels::padded_cols(latent.unrotated());
   store.rotated_out = at<__half>(layout_.latent.rotated);
-  store.cache = latent_pages_of(layer);
+  store.cache = pages_.latents_of(layer);
   ORCD_CUDA(kernels::launch_latent_store(store, stream_));
   multiply_heads(w.k_b, layout_.latent.unrotated, layout_.latent.query_in_latent, columns);
 }
@@ -150,7 +150,7 @@ void cuda_forward::attend_latents(std::uint32_t columns, const kernels::latent_c
 /// From the norm of the residual stream to what the heads give, in f16.
 void cuda_forward::latent_half(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
   project_latents(layer, columns);
-  const kernels::latent_cache cache = latent_pages_of(layer);
+  const kernels::latent_cache cache = pages_.latents_of(layer);
   const std::uint32_t prompts = columns - pass.decodes;
   attend_latents(prompts, cache, 0, false);
   attend_latents(pass.decodes, cache, prompts, true);

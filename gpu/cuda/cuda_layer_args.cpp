@@ -12,9 +12,9 @@ kernels::matmul_output activation_of(const engine::model_spec& spec) {
   switch (spec.activation) {
     case engine::ffn_activation::swiglu: return kernels::matmul_output::swiglu;
     case engine::ffn_activation::swiglu_clamped: return kernels::matmul_output::swiglu_clamped;
+    case engine::ffn_activation::geglu_tanh: return kernels::matmul_output::geglu;
     case engine::ffn_activation::gelu:
     case engine::ffn_activation::gelu_tanh:
-    case engine::ffn_activation::geglu_tanh:
     case engine::ffn_activation::relu_squared: break;  // not made by a product
   }
   ORCD_ENSURE(false);
@@ -61,9 +61,9 @@ kernels::packed_matmul_args cuda_forward::qkv_of(std::uint32_t layer) const {
   qkv.bias[0] = w.q_bias;
   qkv.bias[1] = w.k_bias;
   qkv.bias[2] = w.v_bias;
-  qkv.matrices = 3;
+  qkv.matrices = spec.reads_other_cache ? 1 : spec.values_from_keys ? 2 : 3;
   qkv.out = at<float>(layout_.qkv);
-  qkv.out_stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  qkv.out_stride = spec.qkv_rows();
   return qkv;
 }
 
@@ -73,24 +73,27 @@ kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_
   const engine::layer_spec& spec = spec_.layers[layer];
   kernels::rope_store_args rope;
   rope.qkv = at<float>(layout_.qkv);
-  rope.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  rope.stride = spec.qkv_rows();
   rope.steps = steps();
   rope.columns = columns;
   rope.heads = spec.heads;
   rope.kv_heads = spec.kv_heads;
-  rope.width = spec_.key_length;
-  rope.padded_width = padded_width_;
+  rope.width = spec.key_length;
+  rope.padded_width = kernels::padded_head_width(spec.key_length);
   rope.rope_dims = spec.rope.dims;
   rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
-  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
+  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::rope_pairs_max;
   rope.magnitude = magnitudes_[rope_of_layer_[layer]];
   if (!spec_.wide_head_norms && !has_other_head_norms(spec_)) {
     rope.q_norm = w.q_norm;
     rope.k_norm = w.k_norm;
   }
   rope.norm_eps = static_cast<float>(spec_.rms_eps);
+  rope.value_norm = spec_.value_norm;
+  rope.values_from_keys = spec.values_from_keys;
+  rope.queries_only = spec.reads_other_cache;
   rope.q = at<__half>(layout_.q);
-  rope.cache = pages_of(layer);
+  rope.cache = pages_.of(layer);
   return rope;
 }
 
@@ -104,15 +107,15 @@ kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, s
   attend.columns = columns;
   attend.heads = spec.heads;
   attend.kv_heads = spec.kv_heads;
-  attend.width = spec_.value_length;
-  attend.padded_width = padded_width_;
+  attend.width = spec.value_length;
+  attend.padded_width = rope.padded_width;
   attend.window = spec.window;
   attend.end = form_.end;
   attend.scale = static_cast<float>(spec_.attention_scale);
   attend.softcap = static_cast<float>(spec_.attention_softcap);
   attend.sinks = weights_.layers[layer].sinks;
   attend.out = at<__half>(layout_.attended);
-  attend.out_stride = kernels::padded_cols(spec.heads * spec_.value_length);
+  attend.out_stride = kernels::padded_cols(spec.attended_rows());
   return {rope, attend, at<float>(layout_.partials), at<std::uint32_t>(layout_.arrivals)};
 }
 
@@ -170,7 +173,7 @@ kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t co
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::route_args route;
   route.x = at<float>(layout_.residual);
-  route.norm_weight = w.ffn_norm;
+  route.norm_weight = spec_.router_norm ? w.router_norm : w.ffn_norm;
   route.norm_eps = static_cast<float>(spec_.residual_eps());
   route.router = w.router;
   route.bias = w.router_bias;
@@ -185,6 +188,7 @@ kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t co
   route.weighting = weighting_of(spec_.routing);
   route.choice_bias = w.choice_bias;
   route.scale = static_cast<float>(spec_.expert_scale);
+  route.expert_scales = w.expert_scale;
   return route;
 }
 
@@ -196,6 +200,8 @@ kernels::packed_matmul_args cuda_forward::expert_gate_up_of(std::uint32_t layer,
   gate_up.bias[0] = w.expert_gate_bias;
   gate_up.bias[1] = w.expert_up_bias;
   activate(gate_up, layer);
+  gate_up.act = at<__half>(layout_.expert_activated);
+  gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].width_of_expert());
   gate_up.columns = pairs;
   gate_up.x_divisor = spec_.experts_used;
   gate_up.experts = at<std::int32_t>(layout_.chosen);
@@ -208,7 +214,8 @@ kernels::packed_matmul_args cuda_forward::expert_down_of(std::uint32_t layer, st
   down.w[0] = w.expert_down;
   down.bias[0] = w.expert_down_bias;
   down.columns = pairs;
-  read_activated(down, layer);
+  down.x = at<__half>(layout_.expert_activated);
+  down.x_stride = kernels::padded_cols(spec_.layers[layer].width_of_expert());
   down.out = at<float>(layout_.expert_out);
   down.out_stride = spec_.embedding;
   down.experts = at<std::int32_t>(layout_.chosen);
@@ -218,10 +225,11 @@ kernels::packed_matmul_args cuda_forward::expert_down_of(std::uint32_t layer, st
 kernels::combine_experts_args cuda_forward::combine_of(std::uint32_t columns) const {
   return {at<float>(layout_.expert_out),
           at<float>(layout_.expert_weights),
-          at<float>(layout_.residual),
+          at<float>(spec_.dense_and_experts ? layout_.second_half_out : layout_.residual),
           spec_.embedding,
           spec_.experts_used,
-          columns};
+          columns,
+          spec_.dense_and_experts};
 }
 
 }  // namespace orcd::gpu

@@ -59,8 +59,8 @@ void cuda_forward::add_lora(std::span<const lora_output> outputs, std::uint32_t 
 
 std::array<lora_output, 4> cuda_forward::qkv_outputs(std::uint32_t layer) const noexcept {
   const engine::layer_spec& spec = spec_.layers[layer];
-  const std::uint32_t q = spec.heads * spec_.key_length;
-  const std::uint32_t k = spec.kv_heads * spec_.key_length;
+  const std::uint32_t q = spec.q_rows();
+  const std::uint32_t k = spec.k_rows();
   return {{{lora_target::attn_qkv, 0},
            {lora_target::attn_q, 0},
            {lora_target::attn_k, q},
@@ -69,8 +69,7 @@ std::array<lora_output, 4> cuda_forward::qkv_outputs(std::uint32_t layer) const 
 
 void cuda_forward::add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns) {
   const engine::layer_spec& spec = spec_.layers[layer];
-  add_lora(qkv_outputs(layer), layer, x, at<float>(layout_.qkv),
-           (spec.heads + 2 * spec.kv_heads) * spec_.key_length, columns);
+  add_lora(qkv_outputs(layer), layer, x, at<float>(layout_.qkv), spec.qkv_rows(), columns);
 }
 
 void cuda_forward::add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out,

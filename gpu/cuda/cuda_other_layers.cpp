@@ -52,14 +52,14 @@ void cuda_forward::norm_heads(std::uint32_t layer, std::uint32_t columns) const 
   const engine::layer_spec& spec = spec_.layers[layer];
   kernels::norm_heads_args args;
   args.qkv = at<float>(layout_.qkv);
-  args.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  args.stride = spec.qkv_rows();
   args.columns = columns;
   args.heads = spec.heads;
   args.kv_heads = spec.kv_heads;
-  args.width = spec_.key_length;
+  args.width = spec.key_length;
   args.q_norm = w.q_norm;
   args.k_norm = w.k_norm;
-  args.weight_stride = spec_.own_head_norms ? spec_.key_length : 0;
+  args.weight_stride = spec_.own_head_norms ? spec.key_length : 0;
   args.centred = spec_.head_norm == engine::norm_kind::layer;
   args.eps = static_cast<float>(spec_.rms_eps);
   ORCD_CUDA(kernels::launch_norm_heads(args, stream_));
@@ -71,10 +71,10 @@ void cuda_forward::prepare_queries(std::uint32_t layer, std::uint32_t columns) c
   const engine::layer_spec& spec = spec_.layers[layer];
   kernels::prepare_qkv_args args;
   args.qkv = at<float>(layout_.qkv);
-  args.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  args.stride = spec.qkv_rows();
   args.columns = columns;
-  args.q_width = spec.heads * spec_.key_length;
-  args.k_width = spec.kv_heads * spec_.key_length;
+  args.q_width = spec.q_rows();
+  args.k_width = spec.k_rows();
   if (spec_.wide_head_norms) {
     args.q_norm = weights_.layers[layer].q_norm;
     args.k_norm = weights_.layers[layer].k_norm;
@@ -89,7 +89,7 @@ void cuda_forward::prepare_queries(std::uint32_t layer, std::uint32_t columns) c
 /// Whether the kernel that adds what a half gave to the stream also makes the next half's input.
 bool cuda_forward::enters_next() const noexcept {
   return spec_.post_norms && !spec_.parallel_halves && spec_.norm == engine::norm_kind::rms &&
-         spec_.experts == 0;
+         (spec_.experts == 0 || spec_.dense_and_experts);
 }
 
 /// The last product of a half, and what its adapters add: to the residual stream, or beside it and then its
@@ -104,14 +104,20 @@ void cuda_forward::leave_half(kernels::packed_matmul_args& args, engine::lora_ta
   multiply(args, nullptr, columns);
   const lora_output output{target, 0};
   add_lora({&output, 1}, layer, {args.x, nullptr, args.x_stride}, args.out, spec_.embedding, columns);
-  if (!spec_.post_norms) return;
+  if (spec_.post_norms) add_half(args.out, post_norm, columns, 1.0F, next);
+}
+
+/// Adds the norm of what a half gave to the stream, which is then multiplied by `scale`. `next` as above.
+void cuda_forward::add_half(const float* h, const float* post_norm, std::uint32_t columns, float scale,
+                            std::optional<const float*> next) {
   kernels::add_normed_args add;
   add.x = at<float>(layout_.residual);
-  add.h = args.out;
+  add.h = h;
   add.weight = post_norm;
   add.width = spec_.embedding;
   add.columns = columns;
   add.eps = static_cast<float>(spec_.rms_eps);
+  add.scale = scale;
   if (next) {
     kernels::packed_matmul_args input;
     add.next = norm_outside(input);
@@ -120,6 +126,49 @@ void cuda_forward::leave_half(kernels::packed_matmul_args& args, engine::lora_ta
     add.next_eps = static_cast<float>(spec_.residual_eps());
   }
   ORCD_CUDA(kernels::launch_add_normed(add, stream_));
+}
+
+/// The end of a layer whose dense part's last product is `down`: what experts beside it give, what it makes
+/// of its own inputs, and the multiplier of the stream; then the next layer is entered.
+void cuda_forward::leave_layer(std::uint32_t layer, kernels::packed_matmul_args& down,
+                               std::uint32_t columns) {
+  using next_norm = std::optional<const float*>;
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const bool last = layer + 1 == spec_.layers.size();
+  const next_norm next =
+      enters_next() && !last ? next_norm(weights_.layers[layer + 1].attn_norm) : std::nullopt;
+  const bool beside = spec_.dense_and_experts && spec_.layers[layer].ffn == engine::ffn_kind::moe;
+  if (!beside && !spec_.output_scales && spec_.layer_inputs == 0)
+    return leave_half(down, engine::lora_target::ffn_down, layer, w.ffn_post_norm, columns, next);
+  const float scale =
+      spec_.output_scales
+          ? *reinterpret_cast<const float*>(model_.weights.layers[layer].layer_output_scale.data)
+          : 1.0F;
+  down.output = kernels::matmul_output::store;
+  down.out = at<float>(layout_.half_out);
+  multiply(down, nullptr, columns);
+  const lora_output output{engine::lora_target::ffn_down, 0};
+  add_lora({&output, 1}, layer, {down.x, nullptr, down.x_stride}, down.out, spec_.embedding, columns);
+  if (beside) experts_beside(layer, columns);
+  if (spec_.layer_inputs == 0) return add_half(down.out, w.ffn_post_norm, columns, scale, next);
+  add_half(down.out, w.ffn_post_norm, columns, 1.0F, std::nullopt);
+  layer_inputs_.multiply(layer, columns);
+  add_half(at<float>(layout_.half_out), w.layer_input_norm, columns, scale, next);
+}
+
+/// Adds the norm of what the layer's experts give to that of what its dense part has given.
+void cuda_forward::experts_beside(std::uint32_t layer, std::uint32_t columns) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  expert_ffn(layer, columns);
+  kernels::add_norms_args add;
+  add.a = at<float>(layout_.half_out);
+  add.b = at<float>(layout_.second_half_out);
+  add.a_weight = w.ffn_post_norm_1;
+  add.b_weight = w.ffn_post_norm_2;
+  add.width = spec_.embedding;
+  add.columns = columns;
+  add.eps = static_cast<float>(spec_.rms_eps);
+  ORCD_CUDA(kernels::launch_add_norms(add, stream_));
 }
 
 /// Up, with or without a gate, and an activation that no product makes.
@@ -228,7 +277,7 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const
   const next_norm of_ffn = enters_next() ? next_norm(w.ffn_norm) : std::nullopt;
   leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns, of_ffn);
   tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);
-  if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+  if (spec_.layers[layer].ffn == engine::ffn_kind::moe && !spec_.dense_and_experts) {
     const kernels::half_order normed = expert_ffn(layer, columns);
     return shared_ffn(layer, columns, normed);
   }
@@ -238,10 +287,7 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const
   else
     activated_ffn(layer, columns);
   kernels::packed_matmul_args down = down_of(layer);
-  const bool last = layer + 1 == spec_.layers.size();
-  const next_norm of_next =
-      enters_next() && !last ? next_norm(weights_.layers[layer + 1].attn_norm) : std::nullopt;
-  leave_half(down, engine::lora_target::ffn_down, layer, w.ffn_post_norm, columns, of_next);
+  leave_layer(layer, down, columns);
 }
 
 }  // namespace orcd::gpu

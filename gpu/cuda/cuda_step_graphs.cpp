@@ -20,7 +20,7 @@ void cuda_steps::prepare() {
   const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
   const auto scratch = static_cast<engine::kv_page>(extents_.pages());
   if (extents_.scratch_page) {
-    for (std::uint32_t slot = 0; slot < most; ++slot) forward_.set_pages(slot, {&scratch, 1});
+    for (std::uint32_t slot = 0; slot < most; ++slot) forward_.pages().set(slot, {&scratch, 1});
   }
   if (options_.graphs) capture_graphs(most);
   if (extents_.draft_tokens > 0) {
@@ -28,8 +28,8 @@ void cuda_steps::prepare() {
     measure_costs();
   }
   for (std::uint32_t slot = 0; slot < most; ++slot) {
-    if (!extents_.scratch_page) forward_.clear(forward_.own_pages(slot, 1));
-    forward_.set_pages(slot, forward_.own_pages(slot, extents_.context));
+    if (!extents_.scratch_page) forward_.pages().clear(forward_.pages().own(slot, 1));
+    forward_.pages().set(slot, forward_.pages().own(slot, extents_.context));
   }
   decodes_.clear();
   ORCD_CUDA(cudaStreamSynchronize(stream_));

@@ -336,8 +336,8 @@ void cuda_steps::begin(const engine::sequence_start& start) {
   ORCD_ENSURE(!start.pages.empty() && start.held.size() <= extents_.context);
   tables_[static_cast<std::size_t>(start.slot)] = table_of::begun;
   try {
-    if (start.copy) forward_.copy(*start.copy);
-    forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
+    if (start.copy) forward_.pages().copy(*start.copy);
+    forward_.pages().set(static_cast<std::uint32_t>(start.slot), start.pages);
     adapters_.use(start.slot, start.adapters);
     sampler_.set_history(start.slot, start.held);
   } catch (const engine::accelerator_failure&) {
@@ -349,7 +349,7 @@ void cuda_steps::begin(const engine::sequence_start& start) {
 void cuda_steps::extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
   ORCD_ENSURE(tables_[static_cast<std::size_t>(slot)] == table_of::begun);
   try {
-    forward_.set_pages(static_cast<std::uint32_t>(slot), pages, have);
+    forward_.pages().set(static_cast<std::uint32_t>(slot), pages, have);
   } catch (const engine::accelerator_failure&) {
     drop();
     throw;
@@ -363,14 +363,14 @@ void cuda_steps::use_own_pages(engine::slot_id slot) {
   ORCD_ENSURE(extents_.pages() >= extents_.slots * extents_.pages_per_slot());
   if (table == table_of::own) return;
   const auto index = static_cast<std::uint32_t>(slot);
-  forward_.set_pages(index, forward_.own_pages(index, extents_.context));
+  forward_.pages().set(index, forward_.pages().own(index, extents_.context));
   table = table_of::own;
 }
 
 // If the context is lost, the next step reports it.
 void cuda_steps::clear(std::span<const engine::kv_page> pages) noexcept {
   try {
-    forward_.clear(pages);
+    forward_.pages().clear(pages);
   } catch (const engine::accelerator_failure&) {
     return;
   }
@@ -379,7 +379,7 @@ void cuda_steps::clear(std::span<const engine::kv_page> pages) noexcept {
 void cuda_steps::release(engine::slot_id slot) noexcept {
   auto& filled = filled_[static_cast<std::size_t>(slot)];
   auto& table = tables_[static_cast<std::size_t>(slot)];
-  if (table == table_of::own) clear(forward_.own_pages(static_cast<std::uint32_t>(slot), filled));
+  if (table == table_of::own) clear(forward_.pages().own(static_cast<std::uint32_t>(slot), filled));
   if (table == table_of::begun) table = table_of::ended;
   filled = 0;
   try {

@@ -32,7 +32,7 @@ kernels::norm_to_int8_args cuda_forward::norm_of_attended(std::uint32_t layer, s
   norm.halves = attend.out;
   norm.x_stride = attend.out_stride;
   norm.weight = weights_.layers[layer].attn_sub_norm;
-  norm.width = spec_.layers[layer].heads * spec_.value_length;
+  norm.width = spec_.layers[layer].attended_rows();
   norm.columns = columns;
   norm.eps = static_cast<float>(spec_.rms_eps);
   norm.out = integers(norm.width);
@@ -71,7 +71,7 @@ kernels::ternary_matmul_args cuda_forward::ternary_qkv_of(std::uint32_t layer) c
   qkv.w[2] = w.ternary.v;
   qkv.matrices = 3;
   qkv.out = at<float>(layout_.qkv);
-  qkv.out_stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  qkv.out_stride = spec.qkv_rows();
   return qkv;
 }
 

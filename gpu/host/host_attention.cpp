@@ -1,4 +1,6 @@
 // The attention half of a layer: projections, rotation, cache and attention.
+#include <cstring>
+
 #include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "kernels/host/attention.hpp"
@@ -12,13 +14,14 @@ namespace host = kernels::host;
 
 host_forward::layer_widths host_forward::widths(std::uint32_t layer) const noexcept {
   const engine::layer_spec& spec = spec_.layers[layer];
-  const std::uint32_t q = spec.heads * spec_.key_length;
-  const std::uint32_t k = spec.kv_heads * spec_.key_length;
-  const std::uint32_t v = spec.kv_heads * spec_.cached_value_length();
+  const std::uint32_t q = spec.q_rows();
+  const std::uint32_t k = spec.k_rows();
+  const std::uint32_t v = spec.cached_heads() * spec_.cached_value_length(spec);
   return {q, k, v, q + k + v};
 }
 
-/// Q | K | V of every token in one row, whether the file fuses the three matrices or not.
+/// Q | K | V of every token in one row, whether the file fuses the three matrices or not; Q alone where the
+/// layer reads another's cache.
 void host_forward::project_qkv(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const layer_widths width = widths(layer);
@@ -40,8 +43,8 @@ void host_forward::project_qkv(std::uint32_t layer) {
     add(weights.attn_qkv, weights.attn_qkv_bias, 0);
   } else {
     add(weights.attn_q, weights.attn_q_bias, 0);
-    add(weights.attn_k, weights.attn_k_bias, width.q);
-    add(weights.attn_v, weights.attn_v_bias, width.q + width.k);
+    if (weights.attn_k) add(weights.attn_k, weights.attn_k_bias, width.q);
+    if (weights.attn_v) add(weights.attn_v, weights.attn_v_bias, width.q + width.k);
   }
   host::matmul(work_.products, pool_);
   const auto add_lora_to = [&](engine::lora_target target, std::uint32_t offset) {
@@ -51,15 +54,19 @@ void host_forward::project_qkv(std::uint32_t layer) {
   add_lora_to(engine::lora_target::attn_q, 0);
   add_lora_to(engine::lora_target::attn_k, width.q);
   add_lora_to(engine::lora_target::attn_v, width.q + width.k);
+  for (std::uint32_t c = 0; spec_.layers[layer].values_from_keys && c < columns_; ++c) {
+    float* const keys = work_.qkv + std::size_t{c} * width.qkv + width.q;
+    std::memcpy(keys + width.k, keys, width.v * sizeof(float));
+  }
   tap("qkv", layer, work_.qkv, std::uint64_t{columns_} * width.qkv);
 }
 
 void host_forward::normalise_heads(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const layer_widths width = widths(layer);
+  const std::uint32_t head = spec_.layers[layer].key_length;
   const auto normalise_part = [&](const engine::tensor_view& weight, std::uint32_t offset,
                                   std::uint32_t heads) {
-    if (!weight) return;
     const auto filled = [&]<class Args>(Args) {
       return Args{.x = work_.qkv + offset,
                   .out = work_.qkv + offset,
@@ -68,8 +75,8 @@ void host_forward::normalise_heads(std::uint32_t layer) {
                   .out_stride = width.qkv,
                   .rows = columns_,
                   .heads = spec_.wide_head_norms ? 1 : heads,
-                  .width = spec_.wide_head_norms ? heads * spec_.key_length : spec_.key_length,
-                  .weight_stride = spec_.own_head_norms ? spec_.key_length : 0,
+                  .width = spec_.wide_head_norms ? heads * head : head,
+                  .weight_stride = spec_.own_head_norms ? head : 0,
                   .eps = static_cast<float>(spec_.rms_eps)};
     };
     if (spec_.head_norm == engine::norm_kind::layer)
@@ -77,8 +84,10 @@ void host_forward::normalise_heads(std::uint32_t layer) {
     else
       host::rms_norm(filled(kernels::rms_norm_args{}), pool_);
   };
-  normalise_part(weights.attn_q_norm, 0, spec_.layers[layer].heads);
-  normalise_part(weights.attn_k_norm, width.q, spec_.layers[layer].kv_heads);
+  const engine::layer_spec& spec = spec_.layers[layer];
+  if (weights.attn_q_norm) normalise_part(weights.attn_q_norm, 0, spec.heads);
+  if (weights.attn_k_norm) normalise_part(weights.attn_k_norm, width.q, spec.kv_heads);
+  if (spec_.value_norm && !spec.reads_other_cache) normalise_part({}, width.q + width.k, spec.kv_heads);
 }
 
 /// Queries that grow with the position: rotation does not change their length.
@@ -103,8 +112,8 @@ void host_forward::rotate(std::uint32_t layer) {
               .sines = work_.sines + at,
               .x_stride = widths(layer).qkv,
               .columns = columns_,
-              .heads = spec.heads + spec.kv_heads,
-              .head_width = spec_.key_length,
+              .heads = spec.heads + spec.cached_heads(),
+              .head_width = spec.key_length,
               .pairs = spec.rope.dims / 2,
               .interleaved = spec.rope.pairing == engine::rope_pairing::interleaved},
              pool_);
@@ -118,6 +127,7 @@ void host_forward::store_kv(std::uint32_t layer) {
     work_.attention[c] = {
         .pages = pages_of(slot).data(), .position = work_.positions[c], .end = forms_[slot].end};
   }
+  if (spec_.layers[layer].reads_other_cache) return;
   host::store_kv({.k = work_.qkv + width.q,
                   .v = work_.qkv + width.q + width.k,
                   .stride = width.qkv,
@@ -125,8 +135,8 @@ void host_forward::store_kv(std::uint32_t layer) {
                   .columns = work_.attention.data(),
                   .column_count = columns_,
                   .kv_heads = spec_.layers[layer].kv_heads,
-                  .key_width = spec_.key_length,
-                  .value_width = spec_.cached_value_length(),
+                  .key_width = spec_.layers[layer].key_length,
+                  .value_width = spec_.cached_value_length(spec_.layers[layer]),
                   .types = cache_.types()},
                  pool_);
 }
@@ -136,31 +146,31 @@ void host_forward::attend(std::uint32_t layer) {
   host::attention({.q = work_.qkv,
                    .out = work_.attended,
                    .q_stride = widths(layer).qkv,
-                   .cache = cache_.layer(layer),
+                   .cache = cache_.layer(spec.reads_other_cache ? spec.kv_source : layer),
                    .columns = work_.attention.data(),
                    .sinks = floats_of(model_.weights.layers[layer].attn_sinks),
                    .column_count = columns_,
                    .heads = spec.heads,
                    .kv_heads = spec.kv_heads,
-                   .key_width = spec_.key_length,
-                   .value_width = spec_.value_length,
+                   .key_width = spec.key_length,
+                   .value_width = spec.value_length,
                    .window = spec.window,
                    .values_in_keys = static_cast<bool>(spec_.latent),
                    .softcap = static_cast<float>(spec_.attention_softcap),
                    .scale = static_cast<float>(spec_.attention_scale),
                    .types = cache_.types()},
                   pool_);
-  tap("attended", layer, work_.attended, std::uint64_t{columns_} * spec.heads * spec_.value_length);
+  tap("attended", layer, work_.attended, std::uint64_t{columns_} * spec.attended_rows());
 }
 
 /// Adds the projected attention to the residual stream, or leaves it for finish_half().
 void host_forward::project_attended(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
-  const std::uint32_t heads = spec_.layers[layer].heads;
-  const std::uint32_t width = heads * (spec_.latent ? spec_.latent.value_length : spec_.value_length);
+  const engine::layer_spec& spec = spec_.layers[layer];
+  const std::uint32_t width = spec_.latent ? spec.heads * spec_.latent.value_length : spec.attended_rows();
   float* const attended = spec_.latent ? work_.latent_values : work_.attended;
   if (spec_.latent)
-    multiply_heads(weights.attn_v_b, {work_.attended, spec_.value_length, heads * spec_.value_length},
+    multiply_heads(weights.attn_v_b, {work_.attended, spec.value_length, spec.attended_rows()},
                    {attended, spec_.latent.value_length, width});
   normalise_in_place(weights.attn_sub_norm, attended, width, spec_.rms_eps);
   const kernels::matmul_args product = {.weights = matrix_of(weights.attn_output),

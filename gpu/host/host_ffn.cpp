@@ -1,4 +1,6 @@
 // The feed-forward half of a layer: dense, or a mixture of experts.
+#include <algorithm>
+
 #include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "gpu/plan/expert_groups_of.hpp"
@@ -34,7 +36,41 @@ kernels::expert_weighting weighting_of(engine::router_weighting weighting) {
   return kernels::expert_weighting::selected;
 }
 
+/// Lists, expert by expert, which token each chosen expert reads and which row it writes: row
+/// token * experts_used + rank.
+void group_by_expert(host_workspace& work, std::uint32_t columns, const engine::model_spec& spec,
+                     std::vector<expert_group>& groups) {
+  groups.clear();
+  const std::uint32_t rows = columns * spec.experts_used;
+  std::uint32_t placed = 0;
+  for (std::uint32_t expert = 0; expert < spec.experts; ++expert) {
+    const std::uint32_t first = placed;
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      if (work.chosen[row] != expert) continue;
+      work.expert_in[placed] = row / spec.experts_used;
+      work.expert_rows[placed] = row;
+      ++placed;
+    }
+    if (placed != first) groups.push_back({expert, first, placed - first});
+  }
+}
+
 }  // namespace
+
+/// Leaves in half_out what both give, each behind a norm of its own.
+void host_forward::dense_and_experts(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  dense_ffn(layer);
+  normalise_in_place(weights.ffn_post_norm_1, work_.half_out, spec_.embedding, spec_.residual_eps());
+  normalise(weights.router_norm, {});
+  tap("router_norm", layer, work_.normed, std::uint64_t{columns_} * spec_.embedding);
+  route(layer);
+  normalise(weights.ffn_norm_2, {});
+  tap("experts_norm", layer, work_.normed, std::uint64_t{columns_} * spec_.embedding);
+  moe_ffn(layer);
+  normalise_in_place(weights.ffn_post_norm_2, work_.normed, spec_.embedding, spec_.residual_eps());
+  add_to(work_.half_out, work_.normed, std::uint64_t{columns_} * spec_.embedding);
+}
 
 void host_forward::dense_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
@@ -129,30 +165,17 @@ void host_forward::route(std::uint32_t layer) {
                    .scale = static_cast<float>(spec_.expert_scale),
                    .groups = expert_groups_of(spec_)},
                   pool_);
-  group_by_expert();
-}
-
-/// Lists, expert by expert, which token each chosen expert reads and which row it writes: row
-/// token * experts_used + rank.
-void host_forward::group_by_expert() {
-  groups_.clear();
-  const std::uint32_t rows = columns_ * spec_.experts_used;
-  std::uint32_t placed = 0;
-  for (std::uint32_t expert = 0; expert < spec_.experts; ++expert) {
-    const std::uint32_t first = placed;
-    for (std::uint32_t row = 0; row < rows; ++row) {
-      if (work_.chosen[row] != expert) continue;
-      work_.expert_in[placed] = row / spec_.experts_used;
-      work_.expert_rows[placed] = row;
-      ++placed;
-    }
-    if (placed != first) groups_.push_back({expert, first, placed - first});
+  if (weights.expert_scale) {
+    const float* const scales = floats_of(weights.expert_scale);
+    for (std::uint32_t row = 0; row < columns_ * spec_.experts_used; ++row)
+      work_.expert_weights[row] *= scales[work_.chosen[row]];
   }
+  group_by_expert(work_, columns_, spec_, groups_);
 }
 
 void host_forward::moe_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
-  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  const std::uint32_t ffn = spec_.layers[layer].width_of_expert();
   const auto bias_of = [](const engine::tensor_view& bias, std::uint32_t expert) -> const float* {
     return bias ? floats_of(bias) + std::uint64_t{expert} * bias.cols() : nullptr;
   };
@@ -170,6 +193,10 @@ void host_forward::moe_ffn(std::uint32_t layer) {
   };
   work_.products.clear();
   for (const expert_group& group : groups_) {
+    if (weights.expert_gate_up) {
+      add_input(weights.expert_gate_up, {}, group, 0);
+      continue;
+    }
     add_input(weights.expert_gate, weights.expert_gate_bias, group, 0);
     add_input(weights.expert_up, weights.expert_up_bias, group, ffn);
   }
@@ -188,9 +215,12 @@ void host_forward::moe_ffn(std::uint32_t layer) {
                               .bias = bias_of(weights.expert_down_bias, group.expert)});
   }
   host::matmul(work_.products, pool_);
+  // Beside a dense part the sum has a norm before it is added: it takes the place of the experts' input.
+  float* const sum = spec_.dense_and_experts ? work_.normed : work_.residual;
+  if (spec_.dense_and_experts) std::fill_n(sum, std::uint64_t{columns_} * spec_.embedding, 0.0F);
   host::moe_combine({.expert_out = work_.expert_out,
                      .weights = work_.expert_weights,
-                     .residual = work_.residual,
+                     .residual = sum,
                      .columns = columns_,
                      .used = spec_.experts_used,
                      .width = spec_.embedding},

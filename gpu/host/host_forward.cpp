@@ -1,6 +1,8 @@
 // Taps, in order: embedding; per layer attn_norm, qkv (with biases), q_rot | k_rot | v as qkv_rot, attended,
 // attn_residual, ffn_norm, router_logits (MoE), activated, layer_out; then output_norm and logits. Models
-// with post-norm have no attn_norm and ffn_norm.
+// with post-norm have no attn_norm and ffn_norm. Those with a dense part beside experts have router_norm and
+// experts_norm between; those with inputs of layers layer_projections and layer_inputs after the embedding,
+// and layer_input at the end of each layer.
 #include "gpu/host/host_forward.hpp"
 
 #include <algorithm>
@@ -88,6 +90,7 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
   for (std::uint32_t c = 0; c < columns_; ++c) adapters_.add_column(c, c, work_.column_slots[c]);
   adapters_.end_columns();
   embed();
+  if (spec_.layer_inputs > 0) make_layer_inputs(model_, work_, columns_, pool_, tap_);
   rope_angles();
   bool complete = true;
   for (std::uint32_t layer = 0; layer < spec_.layers.size() && complete; ++layer) {
@@ -124,13 +127,25 @@ void host_forward::run_layer(std::uint32_t layer) {
   tap("attn_residual", layer, work_.residual, width);
   if (!spec_.parallel_halves) normalise(weights.ffn_norm, weights.ffn_norm_bias);
   tap("ffn_norm", layer, work_.normed, width);
-  if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+  if (spec_.dense_and_experts) {
+    dense_and_experts(layer);
+    finish_half(weights.ffn_post_norm);
+  } else if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
     route(layer);
     moe_ffn(layer);
     shared_ffn(layer);
   } else {
     dense_ffn(layer);
     finish_half(weights.ffn_post_norm);
+  }
+  if (spec_.layer_inputs > 0) add_layer_input(model_, layer, work_, columns_, pool_, tap_);
+  if (weights.layer_output_scale) {
+    host::scale({.x = work_.residual,
+                 .stride = spec_.embedding,
+                 .rows = columns_,
+                 .width = spec_.embedding,
+                 .scale = *floats_of(weights.layer_output_scale)},
+                pool_);
   }
   tap("layer_out", layer, work_.residual, width);
 }
@@ -209,8 +224,7 @@ void host_forward::normalise(const engine::tensor_view& weight, const engine::te
 void host_forward::finish_half(const engine::tensor_view& post_norm) {
   if (!spec_.post_norms) return;
   normalise_in_place(post_norm, work_.half_out, spec_.embedding, spec_.residual_eps());
-  const std::uint64_t count = std::uint64_t{columns_} * spec_.embedding;
-  for (std::uint64_t i = 0; i < count; ++i) work_.residual[i] += work_.half_out[i];
+  add_to(work_.residual, work_.half_out, std::uint64_t{columns_} * spec_.embedding);
 }
 
 /// The step's rows of `x`, if the model has such a norm.

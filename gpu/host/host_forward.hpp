@@ -11,6 +11,7 @@
 #include "engine/model/model_spec.hpp"
 #include "engine/model/rope.hpp"
 #include "gpu/host/host_adapters.hpp"
+#include "gpu/host/host_layer_ends.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/sequence_form.hpp"
@@ -22,6 +23,11 @@ namespace orcd::gpu {
 struct logits_request {
   std::uint32_t column = 0;
   std::uint32_t row = 0;
+};
+
+/// The tokens of a step that have chosen an expert.
+struct expert_group {
+  std::uint32_t expert, first, count;  ///< rows [first, first + count) of expert_in and expert_rows
 };
 
 class host_forward {
@@ -100,21 +106,17 @@ class host_forward {
   void dense_ffn(std::uint32_t layer);
   void route(std::uint32_t layer);
   void moe_ffn(std::uint32_t layer);
+  void dense_and_experts(std::uint32_t layer);
   void shared_ffn(std::uint32_t layer);
   void add_gated(const engine::tensor_view& gate);
   void activate(std::uint32_t layer, std::uint32_t rows, std::uint32_t width);
   void compute_logits(std::span<const logits_request> requests, float* logits);
-  void group_by_expert();
   void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) const;
 
   struct layer_widths {
     std::uint32_t q, k, v, qkv;
   };
   [[nodiscard]] layer_widths widths(std::uint32_t layer) const noexcept;
-
-  struct expert_group {
-    std::uint32_t expert, first, count;  ///< rows [first, first + count) of expert_in and expert_rows
-  };
 
   const engine::model& model_;
   const engine::model_spec& spec_;

@@ -79,11 +79,12 @@ void host_forward::project_latents(std::uint32_t layer) {
                   .eps = static_cast<float>(spec_.rms_eps)},
                  pool_);
   multiply_heads(weights.attn_k_b, {work_.latent_query, latent.key_length, query},
-                 {work_.qkv, spec_.key_length, width.qkv});
+                 {work_.qkv, spec_.layers[layer].key_length, width.qkv});
   for (std::uint32_t c = 0; c < columns_; ++c) {
     for (std::uint32_t h = 0; h < heads; ++h) {
       const float* const from = work_.latent_query + c * query + std::size_t{h} * latent.key_length;
-      std::memcpy(work_.qkv + c * std::size_t{width.qkv} + std::size_t{h} * spec_.key_length + latent.rank,
+      std::memcpy(work_.qkv + c * std::size_t{width.qkv} + std::size_t{h} * spec_.layers[layer].key_length +
+                      latent.rank,
                   from + latent.unrotated(), latent.rotated * sizeof(float));
     }
   }

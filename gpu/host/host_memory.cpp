@@ -23,15 +23,18 @@ host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slot
   // One table per layer is the most there can be; layers that share a table leave the rest unused.
   e.rope_tables = static_cast<std::uint32_t>(spec.layers.size());
   for (const engine::layer_spec& layer : spec.layers) {
-    const std::uint32_t new_kv = layer.kv_heads * (spec.key_length + spec.cached_value_length());
+    const std::uint32_t new_kv = layer.cached_heads() * (layer.key_length + spec.cached_value_length(layer));
     e.latent_query = std::max(e.latent_query, layer.heads * spec.latent.key_length);
     e.latent_values = std::max(e.latent_values, layer.heads * spec.latent.value_length);
-    e.qkv = std::max(e.qkv, layer.heads * spec.key_length + new_kv);
-    e.attended = std::max(e.attended, layer.heads * spec.value_length);
-    e.ffn = std::max({e.ffn, layer.ffn_size, layer.shared_size});
+    e.qkv = std::max(e.qkv, layer.q_rows() + new_kv);
+    e.attended = std::max(e.attended, layer.attended_rows());
+    e.ffn = std::max({e.ffn, layer.ffn_size, layer.shared_size, layer.expert_size});
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
   }
   e.latent_factor = spec.latent.query_rank;
+  e.layer_inputs = spec.layer_inputs * static_cast<std::uint32_t>(spec.layers.size());
+  // What its gate gives.
+  e.ffn = std::max(e.ffn, spec.layer_inputs);
   if (spec.integer_activations) e.rounded = std::max({spec.embedding, e.attended, e.ffn});
   return e;
 }
@@ -69,6 +72,9 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(latent_factor, columns * e.latent_factor);
   memory.give(latent_values, columns * e.latent_values);
   memory.give(half_out, spec.post_norms || spec.shared_gate ? columns * spec.embedding : 0);
+  memory.give(layer_inputs, columns * e.layer_inputs);
+  memory.give(input_rows, columns * e.layer_inputs);
+  memory.give(input_gates, columns * 2 * spec.layer_inputs);
   memory.give(shared_gates, spec.shared_gate ? columns : 0);
   memory.give(gate_up, ffn_rows * 2 * e.ffn);
   memory.give(activated, ffn_rows * e.ffn);
@@ -124,8 +130,8 @@ host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types ty
                              const engine::cache_source& source)
     : types_(types) {
   for (const engine::layer_spec& layer : spec.layers) {
-    add(layer.kv_heads, engine::kv_row_bytes(types.keys, spec.key_length), pages);
-    add(layer.kv_heads, engine::kv_row_bytes(types.values, spec.cached_value_length()), pages);
+    add(layer.cached_heads(), engine::kv_row_bytes(types.keys, layer.key_length), pages);
+    add(layer.cached_heads(), engine::kv_row_bytes(types.values, spec.cached_value_length(layer)), pages);
   }
   if (!source.share && !source.imported) {
     memory_ = std::make_unique<std::byte[]>(bytes_);

@@ -31,7 +31,8 @@ struct host_extents {
   std::uint32_t ffn_rows = 0;       ///< feed-forward rows of a step: columns, times the experts used
   std::uint32_t rope_pairs = 0;
   std::uint32_t rope_tables = 0;
-  std::uint32_t rounded = 0;  ///< activations in int8; 0 for models without
+  std::uint32_t rounded = 0;       ///< activations in int8; 0 for models without
+  std::uint32_t layer_inputs = 0;  ///< of all layers together
   engine::kv_types kv{};
 
   [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
@@ -56,6 +57,9 @@ class host_workspace {
   float* latent_factor = nullptr;    ///< [columns][latent_factor]
   float* latent_values = nullptr;    ///< [columns][latent_values]
   float* half_out = nullptr;         ///< [columns][embedding], where it is not added to the stream at once
+  float* layer_inputs = nullptr;     ///< [columns][layers][layer_inputs], models with inputs of layers
+  float* input_rows = nullptr;       ///< the same, of the table by token
+  float* input_gates = nullptr;      ///< [columns][2][layer_inputs], likewise: of the layer at hand
   float* shared_gates = nullptr;     ///< [columns], models whose shared expert has a gate
   float* gate_up = nullptr;          ///< [ffn_rows][2 * ffn]
   float* activated = nullptr;        ///< [ffn_rows][ffn]
@@ -94,6 +98,7 @@ class host_kv_cache {
                                            std::uint32_t pages);
 
   [[nodiscard]] engine::kv_types types() const noexcept { return types_; }
+  /// Of a layer that has a cache.
   [[nodiscard]] kernels::attention_cache layer(std::uint32_t layer) noexcept {
     return {base_ + parts_[2 * layer].offset, base_ + parts_[2 * layer + 1].offset};
   }

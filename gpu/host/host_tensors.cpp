@@ -29,12 +29,15 @@ engine::result<void> check_limit(const char* what, std::uint64_t value, std::uin
 }  // namespace
 
 engine::result<void> check_host_support(const engine::model& m) {
-  const auto width = check_limit("the head dimension", std::max(m.spec.key_length, m.spec.value_length),
-                                 kernels::attention_head_width_max);
-  if (!width) return width;
+  for (const engine::layer_spec& layer : m.spec.layers) {
+    const auto width = check_limit("the head dimension", std::max(layer.key_length, layer.value_length),
+                                   kernels::attention_head_width_max);
+    if (!width) return width;
+  }
   const auto experts = check_limit("the number of experts", m.spec.experts, kernels::moe_experts_max);
   if (!experts) return experts;
-  for (const tensor_view* vector : {&m.weights.output_norm, &m.weights.output_norm_bias}) {
+  for (const tensor_view* vector :
+       {&m.weights.output_norm, &m.weights.output_norm_bias, &m.weights.layer_input_norm}) {
     if (const auto checked = check_vector(*vector); !checked) return checked;
   }
   for (const layer_weights& layer : m.weights.layers) {

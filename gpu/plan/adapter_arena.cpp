@@ -13,7 +13,7 @@ adapter_arena::adapter_arena(const engine::model& m, engine::adapter_room room, 
   if (room.count == 0) return;
   std::uint64_t ffn = 0, widest = m.spec.embedding;
   for (const engine::layer_spec& layer : m.spec.layers) {
-    const std::uint64_t heads = std::uint64_t{layer.heads} * m.spec.value_length;
+    const std::uint64_t heads = layer.attended_rows();
     if (layer.ffn == engine::ffn_kind::dense) ffn = std::max<std::uint64_t>(ffn, layer.ffn_size);
     widest = std::max({widest, std::uint64_t{layer.ffn_size}, heads});
   }

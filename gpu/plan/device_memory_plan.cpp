@@ -37,8 +37,8 @@ std::uint64_t kv_page_bytes(const engine::model_spec& spec, engine::kv_types typ
                  kernels::latent_page_bytes(spec.latent.rank, spec.latent.rotated));  // in f16
   }
   for (const engine::layer_spec& layer : spec.layers) {
-    bytes = plus(bytes, kv_half_page_bytes(types.keys, layer.kv_heads, spec.key_length));
-    bytes = plus(bytes, kv_half_page_bytes(types.values, layer.kv_heads, spec.value_length));
+    bytes = plus(bytes, kv_half_page_bytes(types.keys, layer.cached_heads(), layer.key_length));
+    bytes = plus(bytes, kv_half_page_bytes(types.values, layer.cached_heads(), layer.value_length));
   }
   return bytes;
 }
@@ -61,6 +61,12 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
     return engine::made_permanent({errc::worker_start_failed,
                                    "a KV cache in " + std::string(to_string(request.kv.keys)) +
                                        " of a model with latent attention is of the host backend alone",
+                                   "kv-type-k"});
+  const std::uint32_t widest = kernels::padded_head_width(m.spec.key_length_max());
+  if (!m.spec.latent && !kernels::attention_takes(widest, request.kv.keys, request.kv.values))
+    return engine::made_permanent({errc::worker_start_failed,
+                                   "heads of " + std::to_string(m.spec.key_length_max()) +
+                                       " values need a KV cache in f16 or in q8_0, both halves alike",
                                    "kv-type-k"});
   const auto layout = lay_out_weights(m, 0);
   if (!layout) return layout.error();

@@ -14,7 +14,8 @@ draft_room plan_drafts(const engine::model_spec& spec, std::uint32_t slots, std:
   std::uint64_t heads = 0;
   for (const auto& layer : spec.layers) heads = std::max<std::uint64_t>(heads, layer.heads);
   // A head's partial result of a page: its values, and two numbers to fold them by.
-  const std::uint32_t width = spec.latent ? spec.latent.rank : kernels::padded_head_width(spec.key_length);
+  const std::uint32_t width =
+      spec.latent ? spec.latent.rank : kernels::padded_head_width(spec.key_length_max());
   const std::uint64_t partial = heads * pages * (width + 2);
   const std::uint64_t each = (spec.vocab + partial) * sizeof(float);
   const std::uint64_t room =

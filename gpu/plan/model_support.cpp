@@ -26,10 +26,20 @@ bool has_plain_router(const model_spec& spec) {
          spec.expert_scale == 1.0 && spec.expert_groups == 1 && !spec.biased_choice;
 }
 
+/// Without what Gemma 4 has around heads, experts and layers.
+bool has_plain_parts(const model_spec& spec) {
+  const bool plain =
+      std::none_of(spec.layers.begin(), spec.layers.end(), [](const engine::layer_spec& layer) {
+        return layer.reads_other_cache || layer.values_from_keys || layer.expert_size != 0;
+      });
+  return plain && !spec.value_norm && !spec.dense_and_experts && !spec.router_norm && !spec.output_scales &&
+         spec.layer_inputs == 0;
+}
+
 bool has_plain_halves(const model_spec& spec) {
   return spec.norm == engine::norm_kind::rms && !spec.post_norms && !spec.parallel_halves &&
          !spec.wide_head_norms && !has_other_head_norms(spec) && !spec.latent &&
-         spec.attention_softcap == 0.0 && spec.query_scale == 0.0;
+         spec.attention_softcap == 0.0 && spec.query_scale == 0.0 && has_plain_parts(spec);
 }
 
 bool has_shared_experts(const model_spec& spec) {
@@ -53,6 +63,16 @@ engine::result<void> check_widths(const model_spec& spec) {
   if (odd == widths.end()) return {};
   return refused("feed-forwards of several widths, one of " + std::to_string(*odd) +
                  " values: the CUDA kernels need multiples of 64 where widths differ");
+}
+
+engine::result<void> check_heads(const model_spec& spec) {
+  for (const engine::layer_spec& layer : spec.layers) {
+    if (layer.key_length == layer.value_length && layer.key_length <= kernels::head_width_max) continue;
+    return refused("heads of " + std::to_string(layer.key_length) + " and " +
+                   std::to_string(layer.value_length) + " values: the CUDA kernels need equal widths up to " +
+                   std::to_string(kernels::head_width_max));
+  }
+  return {};
 }
 
 engine::result<void> check_latents(const model_spec& spec) {
@@ -108,16 +128,14 @@ bool has_plain_head(const model_spec& spec) noexcept {
 
 bool program_fits(const model_spec& spec) noexcept {
   return (has_plain_layers(spec) || has_plain_ternary_layers(spec)) &&
-         spec.key_length <= kernels::narrow_head_max;
+         spec.key_length_max() <= kernels::narrow_head_max;
 }
 
 engine::result<void> check_cuda_support(const model_spec& spec) {
   if (spec.latent) {
     if (const auto taken = check_latents(spec); !taken) return taken;
-  } else if (spec.key_length != spec.value_length || spec.key_length > kernels::head_width_max) {
-    return refused("heads of " + std::to_string(spec.key_length) + " and " +
-                   std::to_string(spec.value_length) + " values: the CUDA kernels need equal widths up to " +
-                   std::to_string(kernels::head_width_max));
+  } else if (const auto taken = check_heads(spec); !taken) {
+    return taken;
   }
   if (spec.activation == ffn_activation::relu_squared && !spec.integer_activations) {
     return refused("the activation relu2 in architecture " + spec.architecture +

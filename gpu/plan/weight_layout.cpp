@@ -31,6 +31,7 @@ class layout_builder {
   packed_matrix matrix(const tensor_view& tensor) { return matrix(tensor, {0, tensor.rows()}); }
   packed_matrix matrix(const tensor_view& tensor, row_range rows);
   packed_matrix stack(const tensor_view& tensor);
+  packed_matrix stack(const tensor_view& tensor, row_range rows);
   void add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
                   std::uint64_t offset, std::uint64_t row_scale_offset);
   kernels::ternary_matrix codes(const tensor_view& tensor, row_range rows);
@@ -42,7 +43,7 @@ class layout_builder {
 
   void attention(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
   void dense_ffn(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
-  void experts(const engine::layer_weights& from, cuda_layer_weights& to);
+  void experts(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
 
   template <class T>
   const T* address(std::uint64_t offset) const {
@@ -130,10 +131,15 @@ kernels::ternary_matrix layout_builder::codes(const tensor_view& tensor, row_ran
   return {address<std::byte>(offset), shape.rows, shape.cols, tensor.code_scale.value_or(0.0F)};
 }
 
-/// Each expert starts at a multiple of the alignment, so that one stride reaches them all.
 packed_matrix layout_builder::stack(const tensor_view& tensor) {
+  return stack(tensor, {0, tensor ? tensor.rows() : 0});
+}
+
+/// Those rows of each expert, which starts at a multiple of the alignment, so that one stride reaches them
+/// all.
+packed_matrix layout_builder::stack(const tensor_view& tensor, row_range rows) {
   if (!tensor || problem_) return {};
-  packed_matrix out = shape_of(tensor, tensor.rows());
+  packed_matrix out = shape_of(tensor, rows.count);
   if (problem_) return {};
   out.expert_stride = vram_aligned(kernels::packed_bytes(out.format, out.rows, out.cols));
   const std::uint64_t scales = kernels::packed_row_scales(out.format, out.rows);
@@ -144,7 +150,7 @@ packed_matrix layout_builder::stack(const tensor_view& tensor) {
   out.data = address<std::byte>(offset);
   if (scales > 0) out.row_scale = address<float>(scale_offset);
   for (std::uint64_t expert = 0; expert < tensor.experts(); ++expert) {
-    add_packed(tensor, expert * tensor.rows(), out, offset + expert * out.expert_stride,
+    add_packed(tensor, expert * tensor.rows() + rows.first, out, offset + expert * out.expert_stride,
                scale_offset + expert * scales * sizeof(float));
   }
   return out;
@@ -198,9 +204,9 @@ const float* layout_builder::float_rows(const tensor_view& tensor) {
 
 void layout_builder::attention(const engine::layer_weights& from, const engine::layer_spec& spec,
                                cuda_layer_weights& to) {
-  const std::uint64_t q = std::uint64_t{spec.heads} * model_.spec.key_length;
-  const std::uint64_t k = std::uint64_t{spec.kv_heads} * model_.spec.key_length;
-  const std::uint64_t v = std::uint64_t{spec.kv_heads} * model_.spec.value_length;
+  const std::uint64_t q = spec.q_rows();
+  const std::uint64_t k = spec.k_rows();
+  const std::uint64_t v = spec.v_rows();
   to.attn_norm = vector(from.attn_norm);
   to.attn_sub_norm = vector(from.attn_sub_norm);
   if (model_.spec.integer_activations) {
@@ -262,7 +268,8 @@ void layout_builder::dense_ffn(const engine::layer_weights& from, const engine::
   to.down_bias = vector(from.ffn_down_bias);
 }
 
-void layout_builder::experts(const engine::layer_weights& from, cuda_layer_weights& to) {
+void layout_builder::experts(const engine::layer_weights& from, const engine::layer_spec& spec,
+                             cuda_layer_weights& to) {
   to.router = float_rows(from.router);
   to.router_bias = vector(from.router_bias);
   to.choice_bias = vector(from.choice_bias);
@@ -270,9 +277,16 @@ void layout_builder::experts(const engine::layer_weights& from, cuda_layer_weigh
   to.shared_up = matrix(from.shared_up);
   to.shared_down = matrix(from.shared_down);
   to.shared_router = vector(from.shared_router);
-  to.expert_gate = stack(from.expert_gate);
+  to.router_norm = vector(from.router_norm);
+  to.expert_scale = vector(from.expert_scale);
+  to.ffn_norm_2 = vector(from.ffn_norm_2);
+  to.ffn_post_norm_1 = vector(from.ffn_post_norm_1);
+  to.ffn_post_norm_2 = vector(from.ffn_post_norm_2);
+  const std::uint64_t width = spec.width_of_expert();
+  const bool fused = static_cast<bool>(from.expert_gate_up);
+  to.expert_gate = fused ? stack(from.expert_gate_up, {0, width}) : stack(from.expert_gate);
   to.expert_gate_bias = vector(from.expert_gate_bias);
-  to.expert_up = stack(from.expert_up);
+  to.expert_up = fused ? stack(from.expert_gate_up, {width, width}) : stack(from.expert_up);
   to.expert_up_bias = vector(from.expert_up_bias);
   to.expert_down = stack(from.expert_down);
   to.expert_down_bias = vector(from.expert_down_bias);
@@ -295,12 +309,16 @@ engine::result<weight_layout> layout_builder::build() {
     to.layers[i].attn_output_norm_bias = vector(from.layers[i].attn_output_norm_bias);
     to.layers[i].layer_output_norm = vector(from.layers[i].layer_output_norm);
     to.layers[i].layer_output_norm_bias = vector(from.layers[i].layer_output_norm_bias);
-    if (spec.ffn == engine::ffn_kind::dense) {
-      dense_ffn(from.layers[i], spec, to.layers[i]);
-    } else {
-      experts(from.layers[i], to.layers[i]);
-    }
+    to.layers[i].layer_input_gate = matrix(from.layers[i].layer_input_gate);
+    to.layers[i].layer_input_proj = matrix(from.layers[i].layer_input_proj);
+    to.layers[i].layer_input_norm = vector(from.layers[i].layer_input_norm);
+    const bool has_experts = spec.ffn == engine::ffn_kind::moe;
+    if (!has_experts || model_.spec.dense_and_experts) dense_ffn(from.layers[i], spec, to.layers[i]);
+    if (has_experts) experts(from.layers[i], spec, to.layers[i]);
   }
+  to.layer_input_embd = matrix(from.layer_input_embd);
+  to.layer_input_proj = matrix(from.layer_input_proj);
+  to.layer_input_norm = vector(from.layer_input_norm);
   to.output_norm = vector(from.output_norm);
   to.output_norm_bias = vector(from.output_norm_bias);
   to.positions = float_rows(from.position_embd);

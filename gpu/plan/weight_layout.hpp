@@ -59,6 +59,15 @@ struct cuda_layer_weights {
   const float* expert_gate_bias = nullptr;  ///< [experts][ffn]
   const float* expert_up_bias = nullptr;
   const float* expert_down_bias = nullptr;  ///< [experts][embedding]
+  /// Of layers with a dense part beside their experts: norms of the experts' input, and of what both give.
+  const float* ffn_norm_2 = nullptr;
+  const float* ffn_post_norm_1 = nullptr;
+  const float* ffn_post_norm_2 = nullptr;
+  const float* router_norm = nullptr;
+  const float* expert_scale = nullptr;  ///< [experts]
+  /// What a layer makes of its own inputs (model_spec::layer_inputs).
+  kernels::packed_matrix layer_input_gate, layer_input_proj;
+  const float* layer_input_norm = nullptr;
 };
 
 struct cuda_weights {
@@ -70,6 +79,9 @@ struct cuda_weights {
   const float* token_types = nullptr;  ///< [token types][embedding], f32 rows
   const float* embedding_norm = nullptr;
   const float* embedding_norm_bias = nullptr;
+  kernels::packed_matrix layer_input_embd;  ///< [vocab][layers * layer_inputs]
+  kernels::packed_matrix layer_input_proj;  ///< [layers * layer_inputs][embedding]
+  const float* layer_input_norm = nullptr;  ///< [layer_inputs]
   std::vector<cuda_layer_weights> layers;
 };
 

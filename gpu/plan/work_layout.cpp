@@ -15,12 +15,14 @@ namespace {
 /// Widths of a model's buffers, in values.
 struct widths {
   explicit widths(const engine::model_spec& spec)
-      : embedding(kernels::padded_cols(spec.embedding)), head(kernels::padded_head_width(spec.key_length)) {
+      : embedding(kernels::padded_cols(spec.embedding)),
+        head(kernels::padded_head_width(spec.key_length_max())) {
     for (const auto& layer : spec.layers) {
-      qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
-      q = std::max(q, layer.heads * head);
-      attended = std::max(attended, kernels::padded_cols(layer.heads * spec.value_length));
+      qkv = std::max(qkv, layer.qkv_rows());
+      q = std::max(q, layer.heads * kernels::padded_head_width(layer.key_length));
+      attended = std::max(attended, kernels::padded_cols(layer.attended_rows()));
       ffn = std::max({ffn, kernels::padded_cols(layer.ffn_size), kernels::padded_cols(layer.shared_size)});
+      expert = std::max(expert, kernels::padded_cols(layer.width_of_expert()));
       heads = std::max(heads, layer.heads);
     }
     if (spec.latent) {
@@ -30,10 +32,12 @@ struct widths {
       head = spec.latent.rank;
     }
     used = std::max(1U, spec.experts_used);
+    // Layers of both kinds share the buffer of activations, as experts of one width.
+    if (!spec.dense_and_experts) expert = ffn;
     activated_words = std::uint64_t{used} * ffn / (spec.integer_activations ? 1 : 2);
   }
   std::uint32_t embedding, head;
-  std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
+  std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, expert = 0, heads = 0, used = 1;
   std::uint64_t activated_words = 0;  ///< flagged words of a token: two f16 values each, or one f32
 };
 
@@ -43,9 +47,10 @@ std::uint64_t products_of(const engine::model_spec& spec) noexcept {
   std::uint64_t sum = 0;
   for (const engine::layer_spec& layer : spec.layers) {
     const std::uint64_t used = layer.ffn == engine::ffn_kind::moe ? std::max(spec.experts_used, 1U) : 1;
-    const std::uint64_t attention = std::uint64_t{layer.heads + 2 * layer.kv_heads} * spec.key_length +
-                                    std::uint64_t{layer.heads} * spec.value_length;
-    sum += spec.embedding * (attention + matrices * (used * layer.ffn_size + layer.shared_size));
+    const std::uint64_t attention = std::uint64_t{layer.qkv_rows()} + layer.attended_rows();
+    const std::uint64_t dense = layer.expert_size > 0 ? layer.ffn_size : 0;
+    sum += spec.embedding *
+           (attention + matrices * (dense + used * layer.width_of_expert() + layer.shared_size));
   }
   return sum;
 }
@@ -94,7 +99,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   steps = plan.reserve(columns * sizeof(kernels::step_token));
   sample_rows = plan.reserve(extents.sampling() * sizeof(std::int32_t));
   page_table = plan.reserve(std::uint64_t{extents.slots} * extents.pages_per_slot() * sizeof(std::int32_t));
-  inv_freq = plan.reserve(rope_tables * kernels::head_width_max * sizeof(float));
+  inv_freq = plan.reserve(rope_tables * kernels::rope_pairs_max * sizeof(float));
   residual = plan.reserve(columns * spec.embedding * sizeof(float));
   normed = plan.reserve(columns * w.embedding * 2);
   // No kernel writes its padding, which must stay zero.
@@ -106,13 +111,9 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const std::uint64_t expert_out_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
   if (expert_out_bytes > plan.bytes() - qkv) plan.reserve(expert_out_bytes - (plan.bytes() - qkv));
   half_out = plan.reserve(spec.post_norms || spec.shared_gate ? columns * spec.embedding * sizeof(float) : 0);
-  const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
-  const std::uint64_t hidden_values = gated ? 2ULL * w.ffn : has_gate(spec.activation) ? 0 : w.ffn;
-  hidden = plan.reserve(columns * hidden_values * sizeof(float));
+  reserve_activations(spec, columns, w.ffn, w.expert, plan);
   reserve_inputs(spec.integer_activations ? std::max({w.embedding, w.attended, w.ffn}) : 0,
                  spec.integer_activations ? 0 : std::max(w.embedding, w.attended), columns, plan);
-  // As an image it has columns between experts' tiles.
-  activated = plan.reserve(kernels::sorted_image_columns(pairs, std::max(spec.experts, 1U)) * w.ffn * 2);
   arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
   router_logits = plan.reserve(columns * spec.experts * sizeof(float));
   chosen = plan.reserve(pairs * sizeof(std::int32_t));
@@ -153,6 +154,26 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
   bytes = reserve_latents(spec, columns, plan);
+}
+
+void work_layout::reserve_activations(const engine::model_spec& spec, std::uint64_t columns,
+                                      std::uint32_t ffn, std::uint32_t expert, arena_plan& plan) {
+  const bool beside = spec.dense_and_experts;
+  const std::uint64_t inputs = spec.layer_inputs * spec.layers.size();
+  second_half_out = plan.reserve(beside ? columns * spec.embedding * sizeof(float) : 0);
+  layer_inputs.values = plan.reserve(columns * inputs * sizeof(float));
+  layer_inputs.factors = plan.reserve(inputs > 0 ? columns * sizeof(float) : 0);
+  const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
+  const std::uint64_t hidden_values = gated ? 2ULL * ffn : has_gate(spec.activation) ? 0 : ffn;
+  hidden = plan.reserve(columns * std::max(inputs, hidden_values) * sizeof(float));
+  // As an image it has columns between experts' tiles.
+  const auto halves = [&](std::uint64_t pairs, std::uint32_t experts, std::uint32_t width) {
+    return plan.reserve(kernels::sorted_image_columns(pairs, std::max(experts, 1U)) * width * 2);
+  };
+  const std::uint64_t pairs = columns * std::max(1U, spec.experts_used);
+  const std::uint32_t width = std::max(ffn, kernels::padded_cols(spec.layer_inputs));
+  activated = beside ? halves(columns, 1, width) : halves(pairs, spec.experts, width);
+  expert_activated = beside ? halves(pairs, spec.experts, expert) : activated;
 }
 
 void work_layout::reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,

@@ -93,6 +93,14 @@ struct work_layout {
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partials, logits, banned, key;
   std::uint64_t image, image_bytes;  ///< of operand B, of a dense product's input
+  /// Of layers with a dense part beside their experts: what the experts give, f32; and what they activate,
+  /// whose padding nothing but zeros may be written to. Else the latter is `activated`.
+  std::uint64_t second_half_out, expert_activated;
+  /// Of models whose layers have inputs of their own: those of all layers, and by what rows of the stream
+  /// were divided.
+  struct {
+    std::uint64_t values, factors;
+  } layer_inputs;
   std::uint64_t program, program_state, program_stamps;
   /// Flagged words that the blocks of the decode program hand to each other.
   struct {
@@ -107,6 +115,9 @@ struct work_layout {
   std::uint64_t bytes = 0;
 
  private:
+  /// What halves and their parts leave for each other; `ffn` and `expert` are widths in halves.
+  void reserve_activations(const engine::model_spec& spec, std::uint64_t columns, std::uint32_t ffn,
+                           std::uint32_t expert, arena_plan& plan);
   /// Inputs of products besides rows of f16: rows of int8, or an image; of a width of 0 there is none.
   void reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,
                       arena_plan& plan);

@@ -15,11 +15,20 @@ namespace orcd::kernels {
 
 inline constexpr std::uint32_t head_width_step = 32;   ///< head widths are padded to a multiple of this,
 inline constexpr std::uint32_t narrow_head_max = 128;  ///< up to here; wider ones, which the decode program
-inline constexpr std::uint32_t head_width_max = 256;   ///< does not have, to this
+inline constexpr std::uint32_t wide_head_step = 256;   ///< does not have, to a multiple of this
+inline constexpr std::uint32_t head_width_max = 512;
+inline constexpr std::uint32_t rope_pairs_max = head_width_max / 2;
 
 [[nodiscard]] constexpr std::uint32_t padded_head_width(std::uint32_t width) noexcept {
-  if (width > narrow_head_max) return (width + head_width_max - 1) / head_width_max * head_width_max;
+  if (width > narrow_head_max) return (width + wide_head_step - 1) / wide_head_step * wide_head_step;
   return (width + head_width_step - 1) / head_width_step * head_width_step;
+}
+
+/// Whether attention has heads of this padded width with these types of keys and values. Instances of the
+/// widest heads take as long to compile as all others, so that they are few.
+[[nodiscard]] constexpr bool attention_takes(std::uint32_t padded_width, engine::kv_type keys,
+                                             engine::kv_type values) noexcept {
+  return padded_width <= wide_head_step || (keys == values && keys != engine::kv_type::bf16);
 }
 
 /// One layer's cache: matrices of [page][kv_head] as kernels/attention/kv_layout.hpp says; for f16 the keys
@@ -34,7 +43,8 @@ struct kv_pages {
 };
 
 struct rope_store_args {
-  const float* qkv = nullptr;  ///< [columns][stride]: heads * width, then kv_heads * width twice
+  /// [columns][stride]: heads * width, then kv_heads * width twice; see below what may be missing.
+  const float* qkv = nullptr;
   std::uint32_t stride = 0;
   const step_token* steps = nullptr;
   std::uint32_t columns = 0;
@@ -49,7 +59,10 @@ struct rope_store_args {
   const float* q_norm = nullptr;  ///< [width] per-head RMS weights, or null
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
-  __half* q = nullptr;  ///< out, [columns][heads][padded_width]
+  bool value_norm = false;        ///< values get an RMS norm without weights
+  bool values_from_keys = false;  ///< values are the raw keys, and qkv has none
+  bool queries_only = false;      ///< the cache is another layer's, and qkv has neither keys nor values
+  __half* q = nullptr;            ///< out, [columns][heads][padded_width]
   kv_pages cache;
 };
 

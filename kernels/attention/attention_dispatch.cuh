@@ -24,6 +24,8 @@ int with_width(std::uint32_t padded_width, Launch launch) {
     case 96: return launch.template operator()<96, K, V>();
     case 128: return launch.template operator()<128, K, V>();
     case 256: return launch.template operator()<256, K, V>();
+    case 512:
+      if constexpr (attention_takes(512, K, V)) return launch.template operator()<512, K, V>();
   }
   return cudaErrorInvalidValue;
 }

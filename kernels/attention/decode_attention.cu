@@ -16,7 +16,8 @@ using engine::kv_type;
 template <std::uint32_t W>
 constexpr std::uint32_t many_blocks = W <= 64    ? 3
                                       : W <= 128 ? 4
-                                                 : 2;
+                                      : W <= 256 ? 2
+                                                 : 1;
 
 /// The widest heads need more shared memory than a kernel has without asking for it.
 template <std::uint32_t W>
@@ -74,10 +75,11 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   // As many workers as fill the device with two blocks a multiprocessor; in short contexts most have no page.
   const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads,
                   decode_page_workers(a, a.columns, 2 * multiprocessors));
-  // Keys in registers would be older than what the kernel before has stored; the widest heads leave no
-  // registers for them.
+  // Keys in registers would be older than what the kernel before has stored, and the step's own are not there
+  // where another layer has stored them; the widest heads leave no registers for them.
   if constexpr (K == kv_type::f16 && V == kv_type::f16 && W <= narrow_head_max) {
-    if (args.stored) return launch_blocks<W, K, V, 0>(args, grid, multiprocessors, stream);
+    if (args.stored || args.rope.queries_only)
+      return launch_blocks<W, K, V, 0>(args, grid, multiprocessors, stream);
     const std::uint32_t blocks = grid.x * grid.y * grid.z;
     // More warps help narrow heads, of which a tile has up to eight; wide heads come one to a tile in the
     // models served.

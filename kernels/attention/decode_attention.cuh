@@ -107,7 +107,8 @@ struct attention_memory {
 
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane<W>]) const {
     const rope_store_args& a = args.rope;
-    read_head(a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width, a.width, v);
+    read_head(a.qkv + static_cast<std::uint64_t>(column) * a.stride + source_of_head(a, index) * a.width,
+              a.width, v);
   }
   /// Stores values d and d + 1 (d even) of all heads' output.
   __device__ __forceinline__ void write(std::uint32_t d, __half first, __half second) const {
@@ -129,7 +130,7 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
   float* head = shared.heads[warp];
   std::uint32_t own = 0;  // index of the key or value that this warp prepared last, if any
   for (std::uint32_t i = Memory::prefetches_keys ? Memory::warps - 1 - warp : warp;
-       i < tile.heads + (stores ? 2 : 0); i += preparers) {
+       i < tile.heads + (stores && !a.queries_only ? 2 : 0); i += preparers) {
     const bool is_q = i < tile.heads;
     const std::uint32_t index =
         is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;

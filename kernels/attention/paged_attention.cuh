@@ -222,7 +222,7 @@ class span_in_memory {
  private:
   // Narrow heads have registers for keys and values together, and so wait for memory once.
   static constexpr std::uint32_t rows = W / 16;
-  static constexpr std::uint32_t at_once = rows <= 4 ? rows : rows / 2;
+  static constexpr std::uint32_t at_once = rows <= 4 ? rows : rows <= 16 ? rows / 2 : 8;
   static constexpr bool early = rows <= 4;
 
   __device__ __forceinline__ void load(std::uint32_t first) {

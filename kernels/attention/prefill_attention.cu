@@ -22,8 +22,11 @@ namespace {
 template <std::uint32_t W>
 constexpr std::uint32_t prefill_blocks = W <= 96 ? 2 : 1;  ///< of a multiprocessor
 
-__device__ __forceinline__ bool any_sees_span(const warp_place& at, std::int32_t begin) {
-  return __any_sync(0xFFFFFFFFU, sees_span(at.mine[0], begin) || sees_span(at.mine[1], begin)) != 0;
+template <std::uint32_t W>
+__device__ __forceinline__ bool any_sees_span(const warp_place<W>& at, std::int32_t begin) {
+  bool sees = sees_span(at.mine[0], begin);
+  if constexpr (warp_tiles < W >> 1) sees = sees || sees_span(at.mine[1], begin);
+  return __any_sync(0xFFFFFFFFU, sees) != 0;
 }
 
 /// grid: (kv heads, sets of queries of all chunks): the sets of all heads that see most positions begin
@@ -36,9 +39,10 @@ __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
   auto& shared = *reinterpret_cast<prefill_shared<W, prefill_warps>*>(shared_bytes);
   wait_for_previous_kernel();
   allow_next_kernel();
-  const warp_place at(a, chunk_place(grid), page_workers);
+  const warp_place<W> at(a, chunk_place(grid), page_workers);
   const std::uint32_t sets = prefill_warps / page_workers;
-  const seen_pages range(a, at.column, at.queries, at.first - at.set * warp_queries, sets * warp_queries);
+  const seen_pages range(a, at.column, at.queries, at.first - at.set * warp_queries<W>,
+                         sets * warp_queries<W>);
   begin_set(a, at, shared);
   __syncthreads();
   const std::int32_t slot = a.steps[at.column].slot;
@@ -54,7 +58,7 @@ __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
       at.sync_readers();
       if (any_sees_span(at, begin)) {
         const span_of_page<W, K, V> kv{place, span * span_positions};
-        span_scores scores;
+        span_scores<W> scores;
         score_span<K>(at, kv, shared, scores);
         fold_span<V>(a, at, kv, begin, scores, shared, sums);
         seen = true;
@@ -134,11 +138,11 @@ __global__ void __launch_bounds__(warpgroup_shared<W, Sets, Workers>::threads, B
 
 /// Warps that share a set: so many that at least one block and a half a multiprocessor are launched, if
 /// queries are few.
-std::uint32_t prefill_page_workers(std::uint32_t queries, std::uint32_t kv_heads,
+std::uint32_t prefill_page_workers(std::uint32_t queries, std::uint32_t of_warp, std::uint32_t kv_heads,
                                    std::uint32_t multiprocessors) {
   std::uint32_t workers = 1;
   while (workers < prefill_warps &&
-         (queries * workers + warp_queries * prefill_warps - 1) / (warp_queries * prefill_warps) * kv_heads <
+         (queries * workers + of_warp * prefill_warps - 1) / (of_warp * prefill_warps) * kv_heads <
              multiprocessors + multiprocessors / 2)
     workers *= 2;
   return workers;
@@ -206,12 +210,12 @@ int launch_prefill(const attention_args_paged& a, const std::uint32_t* chunks, s
     if (4 * blocks_of(warpgroup_queries) >= multiprocessors)
       return launch_warpgroups<W, 1, 2, blocks>(a, chunks, count, stream);
   }
-  const std::uint32_t workers = prefill_page_workers(queries, a.kv_heads, multiprocessors);
+  const std::uint32_t workers = prefill_page_workers(queries, warp_queries<W>, a.kv_heads, multiprocessors);
   constexpr std::size_t bytes = sizeof(prefill_shared<W, prefill_warps>);
   static const cudaError_t opted_in =
       cudaFuncSetAttribute(prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (opted_in != cudaSuccess) return opted_in;
-  const std::uint32_t per_block = prefill_warps / workers * warp_queries;
+  const std::uint32_t per_block = prefill_warps / workers * warp_queries<W>;
   return with_chunks(a, chunks, count, per_block, [&](const chunk_grid& grid, dim3 blocks) {
     return launch_dependent(prefill_kernel<W, K, V>, blocks, dim3(prefill_threads), bytes, stream, a, grid,
                             workers);

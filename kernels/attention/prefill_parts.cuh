@@ -10,8 +10,11 @@ using engine::kv_type;
 
 inline constexpr std::uint32_t prefill_warps = 8;
 inline constexpr std::uint32_t prefill_threads = prefill_warps * 32;
-inline constexpr std::uint32_t warp_tiles = 2;
-inline constexpr std::uint32_t warp_queries = warp_tiles * tile_columns;
+/// Tiles of queries of a warp: the sums of the widest heads leave registers for one.
+template <std::uint32_t W>
+inline constexpr std::uint32_t warp_tiles = W <= wide_head_step ? 2 : 1;
+template <std::uint32_t W>
+inline constexpr std::uint32_t warp_queries = warp_tiles<W>* tile_columns;
 inline constexpr std::uint32_t page_spans = engine::kv_page_positions / span_positions;
 
 /// A block's shared memory. A set is the queries of one warp, or of the warps that share their pages.
@@ -22,10 +25,10 @@ struct prefill_shared {
   /// Rows of queries are 64 bytes off a multiple of 128, so that reads of 16 bytes have no bank conflicts.
   static constexpr std::uint32_t query_stride = W / 64 * 64 + 32;
 
-  alignas(16) __half queries[Sets][warp_queries][query_stride];
-  alignas(16) __half probabilities[prefill_warps][warp_tiles][tile_columns][span_positions + 8];
-  float totals[Sets][warp_tiles][lane_values][32];
-  softmax_state states[Sets][warp_tiles][tile_columns];
+  alignas(16) __half queries[Sets][warp_queries<W>][query_stride];
+  alignas(16) __half probabilities[prefill_warps][warp_tiles<W>][tile_columns][span_positions + 8];
+  float totals[Sets][warp_tiles<W>][lane_values][32];
+  softmax_state states[Sets][warp_tiles<W>][tile_columns];
   std::uint32_t pages[Sets];  ///< of each set: pages folded so far
 };
 
@@ -62,7 +65,8 @@ struct chunk_place {
   }
 };
 
-/// A warp's place in the launch and its two tiles. Query indices are token-major, from the chunk's first on.
+/// A warp's place in the launch and its tiles. Query indices are token-major, from the chunk's first on.
+template <std::uint32_t W>
 struct warp_place {
   std::uint32_t set;      ///< in the block
   std::uint32_t worker;   ///< has every `workers`-th of the set's pages
@@ -70,7 +74,7 @@ struct warp_place {
   std::uint32_t column;   ///< the chunk's first
   std::uint32_t queries;  ///< of the chunk
   std::uint32_t first;    ///< query of the set
-  lane_queries mine[warp_tiles];
+  lane_queries mine[warp_tiles<W>];
 
   __device__ __forceinline__ warp_place(const attention_args_paged& a, const chunk_place& chunk,
                                         std::uint32_t page_workers)
@@ -79,10 +83,10 @@ struct warp_place {
         workers(page_workers),
         column(chunk.first_column),
         queries(chunk.columns * (a.heads / a.kv_heads)),
-        first((chunk.block * (prefill_warps / page_workers) + set) * warp_queries) {
+        first((chunk.block * (prefill_warps / page_workers) + set) * warp_queries<W>) {
     const std::uint32_t group = a.heads / a.kv_heads;
 #pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
 #pragma unroll
       for (std::uint32_t c = 0; c < 2; ++c) {
         const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
@@ -122,12 +126,12 @@ struct seen_pages {
 /// them.
 template <std::uint32_t W>
 struct page_sums {
-  softmax_state state[warp_tiles][2];
-  float value[warp_tiles][W / 16][4];
+  softmax_state state[warp_tiles<W>][2];
+  float value[warp_tiles<W>][W / 16][4];
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
       state[n][0] = state[n][1] = {-INFINITY, 0.0F};
 #pragma unroll
       for (std::uint32_t d = 0; d < W / 16; ++d) {
@@ -139,7 +143,7 @@ struct page_sums {
   /// What folding an unseen span does to the bits: it makes a negative zero positive.
   __device__ __forceinline__ void fold_nothing() {
 #pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
 #pragma unroll
       for (std::uint32_t d = 0; d < W / 16; ++d) {
 #pragma unroll
@@ -152,13 +156,13 @@ struct page_sums {
 /// Loads the warp's share of its set's queries into shared memory, zeros past the last one, and clears the
 /// set's totals.
 template <class Shared>
-__device__ __forceinline__ void begin_set(const attention_args_paged& a, const warp_place& at,
+__device__ __forceinline__ void begin_set(const attention_args_paged& a, const warp_place<Shared::width>& at,
                                           Shared& shared) {
   constexpr std::uint32_t W = Shared::width;
   const std::uint32_t group = a.heads / a.kv_heads;
   const std::uint32_t thread = at.worker * 32 + threadIdx.x % 32;
   const std::uint32_t threads = at.workers * 32;
-  for (std::uint32_t i = thread; i < warp_queries * W / 8; i += threads) {
+  for (std::uint32_t i = thread; i < warp_queries<W> * W / 8; i += threads) {
     const std::uint32_t query = at.first + i / (W / 8);
     uint4 q{};
     if (query < at.queries) {
@@ -169,8 +173,8 @@ __device__ __forceinline__ void begin_set(const attention_args_paged& a, const w
     reinterpret_cast<uint4*>(shared.queries[at.set][i / (W / 8)])[i % (W / 8)] = q;
   }
   float* const totals = shared.totals[at.set][0][0];
-  for (std::uint32_t i = thread; i < warp_tiles * shared.lane_values * 32; i += threads) totals[i] = 0.0F;
-  for (std::uint32_t i = thread; i < warp_queries; i += threads)
+  for (std::uint32_t i = thread; i < warp_tiles<W> * shared.lane_values * 32; i += threads) totals[i] = 0.0F;
+  for (std::uint32_t i = thread; i < warp_queries<W>; i += threads)
     shared.states[at.set][i / tile_columns][i % tile_columns] = {-INFINITY, 0.0F};
   if (thread == 0) shared.pages[at.set] = 0;
 }
@@ -189,57 +193,61 @@ struct span_of_page {
   }
 };
 
-using span_scores = float[warp_tiles][2][4];
+template <std::uint32_t W>
+using span_scores = float[warp_tiles<W>][2][4];
 
 /// One warp: the products of its queries with a span's keys.
 template <kv_type K, class Shared, class Span>
-__device__ __forceinline__ void score_span(const warp_place& at, const Span& kv, const Shared& shared,
-                                           span_scores& scores) {
+__device__ __forceinline__ void score_span(const warp_place<Shared::width>& at, const Span& kv,
+                                           const Shared& shared, span_scores<Shared::width>& scores) {
+  constexpr std::uint32_t W = Shared::width;
   const std::uint32_t g = threadIdx.x % 32 / 4;
   const std::uint32_t t = threadIdx.x % 4;
 #pragma unroll
-  for (std::uint32_t i = 0; i < warp_tiles * 8; ++i) scores[i / 8][i / 4 % 2][i % 4] = 0.0F;
+  for (std::uint32_t i = 0; i < warp_tiles<W> * 8; ++i) scores[i / 8][i / 4 % 2][i % 4] = 0.0F;
 #pragma unroll
-  for (std::uint32_t j = 0; j < Shared::width / 32; ++j) {
-    uint4 q[warp_tiles];
+  for (std::uint32_t j = 0; j < W / 32; ++j) {
+    uint4 q[warp_tiles<W>];
 #pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n)
+    for (std::uint32_t n = 0; n < warp_tiles<W>; ++n)
       q[n] = *reinterpret_cast<const uint4*>(&shared.queries[at.set][n * tile_columns + g][32 * j + 8 * t]);
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
       const kv_fragment keys = kv.key(r, j);
 #pragma unroll
-      for (std::uint32_t n = 0; n < warp_tiles; ++n) multiply_fragment<K>(scores[n][r], keys, q[n]);
+      for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) multiply_fragment<K>(scores[n][r], keys, q[n]);
     }
   }
 }
 
 /// One warp: folds the span that begins at position `begin` into its page's sums.
 template <kv_type V, class Shared, class Span>
-__device__ __forceinline__ void fold_span(const attention_args_paged& a, const warp_place& at, const Span& kv,
-                                          std::int32_t begin, span_scores& scores, Shared& shared,
+__device__ __forceinline__ void fold_span(const attention_args_paged& a, const warp_place<Shared::width>& at,
+                                          const Span& kv, std::int32_t begin,
+                                          span_scores<Shared::width>& scores, Shared& shared,
                                           page_sums<Shared::width>& sums) {
+  constexpr std::uint32_t W = Shared::width;
   const std::uint32_t g = threadIdx.x % 32 / 4;
   const std::uint32_t t = threadIdx.x % 4;
   auto& probabilities = shared.probabilities[threadIdx.x / 32];
-  fold_factors factors[warp_tiles][2];
+  fold_factors factors[warp_tiles<W>][2];
 #pragma unroll
-  for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+  for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
     const span_states states =
         span_softmax(scores[n], begin, score_form{a.scale, a.softcap}, at.mine[n], probabilities[n]);
 #pragma unroll
     for (std::uint32_t c = 0; c < 2; ++c) factors[n][c] = fold_state(sums.state[n][c], states.column[c]);
   }
   __syncwarp();
-  uint4 p[warp_tiles];
+  uint4 p[warp_tiles<W>];
 #pragma unroll
-  for (std::uint32_t n = 0; n < warp_tiles; ++n)
+  for (std::uint32_t n = 0; n < warp_tiles<W>; ++n)
     p[n] = *reinterpret_cast<const uint4*>(&probabilities[n][g][8 * t]);
 #pragma unroll
-  for (std::uint32_t d = 0; d < Shared::width / 16; ++d) {
+  for (std::uint32_t d = 0; d < W / 16; ++d) {
     const kv_fragment values = kv.value(d);
 #pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
       float weighted[4] = {};
       multiply_fragment<V>(weighted, values, p[n]);
 #pragma unroll
@@ -253,8 +261,10 @@ __device__ __forceinline__ void fold_span(const attention_args_paged& a, const w
 /// One warp: waits until the set's pages before this one are folded, then folds its own, if any query saw
 /// some of it.
 template <class Shared>
-__device__ __forceinline__ void fold_into_set(const warp_place& at, std::uint32_t index, bool seen,
-                                              Shared& shared, const page_sums<Shared::width>& sums) {
+__device__ __forceinline__ void fold_into_set(const warp_place<Shared::width>& at, std::uint32_t index,
+                                              bool seen, Shared& shared,
+                                              const page_sums<Shared::width>& sums) {
+  constexpr std::uint32_t W = Shared::width;
   const std::uint32_t lane = threadIdx.x % 32;
   volatile std::uint32_t& pages = shared.pages[at.set];
   while (pages != index) {
@@ -262,7 +272,7 @@ __device__ __forceinline__ void fold_into_set(const warp_place& at, std::uint32_
   __threadfence_block();
   if (seen) {
 #pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
       softmax_state* const states = &shared.states[at.set][n][2 * (lane % 4)];
       softmax_state state[2] = {states[0], states[1]};
       fold_factors factors[2];
@@ -286,12 +296,13 @@ __device__ __forceinline__ void fold_into_set(const warp_place& at, std::uint32_
 }
 
 template <class Shared>
-__device__ __forceinline__ void store_set(const attention_args_paged& a, const warp_place& at,
+__device__ __forceinline__ void store_set(const attention_args_paged& a, const warp_place<Shared::width>& at,
                                           const Shared& shared) {
+  constexpr std::uint32_t W = Shared::width;
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t group = a.heads / a.kv_heads;
 #pragma unroll 1
-  for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+  for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
     for (std::uint32_t v = at.worker; v < shared.lane_values; v += at.workers) {
       const std::uint32_t column = 2 * (lane % 4) + (v & 1U);
       const std::uint32_t d = v / 4 * 16 + lane / 4 + v % 4 / 2 * 8;

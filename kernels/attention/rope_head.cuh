@@ -13,7 +13,12 @@ namespace orcd::kernels {
 template <std::uint32_t W>
 inline constexpr std::uint32_t head_values_per_lane = (W <= narrow_head_max ? narrow_head_max : W) / 32;
 
-/// RMS norm of one head; the sum is a fixed tree over the lanes.
+/// Where the product has left a head: `index` counts queries, then keys, then values.
+__device__ __forceinline__ std::uint32_t source_of_head(const rope_store_args& a, std::uint32_t index) {
+  return a.values_from_keys && index >= a.heads + a.kv_heads ? index - a.kv_heads : index;
+}
+
+/// RMS norm of one head, whose weights are 1 where there are none; the sum is a fixed tree over the lanes.
 template <std::uint32_t Values>
 __device__ inline void norm_head(float (&v)[Values], const float* weight, std::uint32_t width, float eps) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -28,7 +33,7 @@ __device__ inline void norm_head(float (&v)[Values], const float* weight, std::u
 #pragma unroll
   for (std::uint32_t i = 0; i < Values; ++i) {
     const std::uint32_t d = lane + 32 * i;
-    v[i] = d < width ? __fmul_rn(__fmul_rn(v[i], scale), weight[d]) : 0.0F;
+    v[i] = d < width ? __fmul_rn(__fmul_rn(v[i], scale), weight == nullptr ? 1.0F : weight[d]) : 0.0F;
   }
 }
 
@@ -71,7 +76,7 @@ __device__ __forceinline__ void prepare_head(const rope_store_args& a, CosSin co
   const std::uint32_t lane = threadIdx.x % 32;
   const bool is_v = index >= a.heads + a.kv_heads;
   const float* norm = index < a.heads ? a.q_norm : a.k_norm;
-  if (!is_v && norm != nullptr) norm_head(v, norm, a.width, a.norm_eps);
+  if (is_v ? a.value_norm : norm != nullptr) norm_head(v, is_v ? nullptr : norm, a.width, a.norm_eps);
 #pragma unroll
   for (std::uint32_t i = 0; i < Values; ++i) head[lane + 32 * i] = v[i];
   __syncwarp();

@@ -16,12 +16,14 @@ constexpr std::uint32_t tile_tokens = 32;
 
 /// Whether values have blocks of their own.
 ORCD_HD constexpr bool has_value_tiles(const rope_store_args& a) {
-  return a.cache.value_type == engine::kv_type::f16;
+  return a.cache.value_type == engine::kv_type::f16 && !a.queries_only;
 }
-/// Blocks of a token: of queries and keys, and of values without tiles.
+/// Heads of a token's blocks: queries and keys, and values without tiles.
+ORCD_HD constexpr std::uint32_t token_heads(const rope_store_args& a) {
+  return a.heads + (a.queries_only ? 0 : has_value_tiles(a) ? 1 : 2) * a.kv_heads;
+}
 ORCD_HD constexpr std::uint32_t token_blocks(const rope_store_args& a) {
-  const std::uint32_t heads = a.heads + (has_value_tiles(a) ? 1 : 2) * a.kv_heads;
-  return (heads + block_heads - 1) / block_heads;
+  return (token_heads(a) + block_heads - 1) / block_heads;
 }
 
 template <std::uint32_t Width>
@@ -37,14 +39,15 @@ union rope_shared {
 template <std::uint32_t Width>
 __device__ __forceinline__ void store_token(const rope_store_args& a, std::uint32_t column,
                                             std::uint32_t part, rope_shared<Width>& shared) {
-  const std::uint32_t all_heads = a.heads + (has_value_tiles(a) ? 1 : 2) * a.kv_heads;
+  const std::uint32_t all_heads = token_heads(a);
   const std::uint32_t first = part * block_heads + threadIdx.x / 32;
   // Both heads are read before the token's step is known, so that all loads are under way together.
   float v[warp_heads][Width / 32];
 #pragma unroll
   for (std::uint32_t i = 0; i < warp_heads; ++i) {
     const std::uint32_t index = min(first + i * block_warps, all_heads - 1);
-    read_head(a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width, a.width, v[i]);
+    const float* const row = a.qkv + static_cast<std::uint64_t>(column) * a.stride;
+    read_head(row + source_of_head(a, index) * a.width, a.width, v[i]);
   }
   const step_token step = a.steps[column];
   if (step.position < 0) return;
@@ -75,10 +78,11 @@ __device__ __forceinline__ void store_values(const rope_store_args& a, std::uint
                                              std::uint32_t kv_head, rope_shared<Width>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x % 32;
-  const float* const from = a.qkv + (a.heads + a.kv_heads + kv_head) * a.width;
+  const float* const from = a.qkv + source_of_head(a, a.heads + a.kv_heads + kv_head) * a.width;
   for (std::uint32_t token = warp; token < tile_tokens && first + token < a.columns; token += block_warps) {
     float v[Width / 32];
     read_head(from + static_cast<std::uint64_t>(first + token) * a.stride, a.width, v);
+    if (a.value_norm) norm_head(v, nullptr, a.width, a.norm_eps);
 #pragma unroll
     for (std::uint32_t i = 0; i < Width / 32; ++i) shared.values[token][lane + 32 * i] = to_half(v[i]);
   }
@@ -119,8 +123,9 @@ bool valid_rope(const rope_store_args& a) {
 
 int launch_rope_store(const rope_store_args& a, CUstream_st* stream) {
   if (!valid_rope(a) || a.q == nullptr) return cudaErrorInvalidValue;
-  const auto kernel = a.padded_width <= narrow_head_max ? rope_store_kernel<narrow_head_max>
-                                                        : rope_store_kernel<head_width_max>;
+  const auto kernel = a.padded_width <= narrow_head_max  ? rope_store_kernel<narrow_head_max>
+                      : a.padded_width <= wide_head_step ? rope_store_kernel<wide_head_step>
+                                                         : rope_store_kernel<head_width_max>;
   const std::uint32_t tiles =
       has_value_tiles(a) ? (a.columns + tile_tokens - 1) / tile_tokens * a.kv_heads : 0;
   return launch_dependent(kernel, dim3(a.columns * token_blocks(a) + tiles), dim3(32 * block_warps), 0,

@@ -121,7 +121,7 @@ __device__ __forceinline__ void store_output(const phase_slot& slot, const produ
       const auto row = 2 * static_cast<std::uint32_t>(its.to - slot.phase.out) + o % 2;
       const float gate = adapt(row, with_terms(terms, 0, folded[0]));
       const float up = adapt(slot.phase.matmul.w[0].rows + row, with_terms(terms, 1, folded[1]));
-      half = __half_as_ushort(activated(its.output, gate, up));
+      half = __half_as_ushort(program_activated(its.output, gate, up));
     }
     const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
     if (o % 2 == 0 && !padding) store_flagged(its.to, half | next << 16U, flag);

@@ -69,6 +69,16 @@ __device__ inline float swiglu_clamped(float gate, float up) {
   return g / (1.0F + expf(-1.702F * g)) * (u + 1.0F);
 }
 
+/// What e is raised to in geglu(); nothing is left to contraction, so that all products give the same bits.
+__device__ inline float geglu_exponent(float gate) {
+  const float cube = __fmul_rn(__fmul_rn(gate, gate), gate);
+  return __fmul_rn(-2.0F * 0.79788456F, __fmaf_rn(0.044715F, cube, gate));
+}
+/// The tanh form of GELU of the gate (kernels/host/gelu.hpp), times up: x/2 (1 + tanh u) = x / (1 + e^-2u).
+__device__ inline float geglu(float gate, float up) {
+  return __fmul_rn(__fdiv_rn(gate, __fadd_rn(1.0F, expf(geglu_exponent(gate)))), up);
+}
+
 /// Prefetches `bytes` (a multiple of 16) from a 16-byte aligned address into L2; a hint.
 __device__ inline void prefetch_l2(const void* p, std::uint64_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(static_cast<std::uint32_t>(bytes))

@@ -11,7 +11,7 @@ namespace orcd::kernels {
 struct rms_norm_args {
   const float* x = nullptr;       ///< [rows] groups of [heads][width], groups x_stride apart
   float* out = nullptr;           ///< may be x
-  const float* weight = nullptr;  ///< [width], or [heads][width]: see weight_stride
+  const float* weight = nullptr;  ///< [width], or [heads][width]: see weight_stride; null: none
   std::size_t x_stride = 0;
   std::size_t out_stride = 0;
   std::uint32_t rows = 0;

@@ -62,10 +62,24 @@ __device__ __forceinline__ void divide(const float (&n)[Count], const float (&d)
   }
 }
 
-/// silu() or swiglu_clamped() of several.
+/// geglu() of several.
 template <std::uint32_t Count>
-__device__ __forceinline__ void activate(bool clamped, const float (&gate)[Count], const float (&up)[Count],
-                                         float (&value)[Count]) {
+__device__ __forceinline__ void activate_geglu(const float (&gate)[Count], const float (&up)[Count],
+                                               float (&value)[Count]) {
+  float d[Count];
+#pragma unroll
+  for (std::uint32_t i = 0; i < Count; ++i) d[i] = 1.0F + expf(geglu_exponent(gate[i]));
+  divide(gate, d, value);
+#pragma unroll
+  for (std::uint32_t i = 0; i < Count; ++i) value[i] = __fmul_rn(value[i], up[i]);
+}
+
+/// silu(), swiglu_clamped() or geglu() of several.
+template <std::uint32_t Count>
+__device__ __forceinline__ void activate(matmul_output output, const float (&gate)[Count],
+                                         const float (&up)[Count], float (&value)[Count]) {
+  if (output == matmul_output::geglu) return activate_geglu(gate, up, value);
+  const bool clamped = output == matmul_output::swiglu_clamped;
   float n[Count];
   float d[Count];
 #pragma unroll
@@ -156,7 +170,6 @@ __device__ __forceinline__ void store_image_pairs(const image_work& work, const 
   const bool has_up = warp % 2 == 1;
   const bool odd = lane / 4 % 2 == 1;
   const auto count = static_cast<std::uint32_t>(tile.count);
-  const bool clamped = a.output != matmul_output::swiglu;
   auto* const mine = reinterpret_cast<float4*>(exchange) + lane;
   const auto* const others = mine + (has_up ? -64 : 64);
   const std::uint32_t in_eight = lane % 4 * 2 + (odd ? 1 : 0);
@@ -187,7 +200,7 @@ __device__ __forceinline__ void store_image_pairs(const image_work& work, const 
       u[i] = up.finish(has_up ? here[i] : there[i], i / 2);
     }
     float value[4];
-    activate(clamped, g, u, value);
+    activate(a.output, g, u, value);
     const row_pairs words(__halves2half2(to_half(value[0]), to_half(value[2])),
                           __halves2half2(to_half(value[1]), to_half(value[3])), odd);
     const std::uint32_t eight = 8 * (c + (has_up ? 1 : 0));

@@ -144,11 +144,13 @@ __device__ void choose_and_weigh(const route_args& a, const expert_groups& group
   if (!scores.are_sigmoids() && !scores.choose_by_logit()) scores.add_up(largest_logit(a, logit_at));
   std::uint32_t taken = groups.count > 1 ? left_out(scores, groups, a.experts) : 0;
   float mine = 0.0F;  // lane i keeps the logit of choice i
+  std::uint32_t own = 0;
   for (std::uint32_t i = 0; i < a.used; ++i) {
     const std::uint32_t winner =
         take_best(a.experts, taken, [&](std::uint32_t e) { return rank_of(scores.for_choice(e)); });
     if (lane != i) continue;
     mine = logit_at(winner);
+    own = winner;
     chosen[i] = static_cast<std::int32_t>(winner);
   }
   if (scores.choose_by_logit()) scores.add_up(__shfl_sync(0xFFFFFFFFU, mine, 0));
@@ -158,7 +160,10 @@ __device__ void choose_and_weigh(const route_args& a, const expert_groups& group
   const bool renormalised =
       a.weighting == route_weighting::selected || a.weighting == route_weighting::sigmoid_renormalised;
   if (renormalised && sum > 0.0F) weight = __fdiv_rn(weight, sum);
-  if (lane < a.used) weights[lane] = __fmul_rn(weight, a.scale);
+  weight = __fmul_rn(weight, a.scale);
+  if (lane >= a.used) return;
+  if (a.expert_scales != nullptr) weight = __fmul_rn(weight, a.expert_scales[own]);
+  weights[lane] = weight;
 }
 
 }  // namespace orcd::kernels

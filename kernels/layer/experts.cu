@@ -32,7 +32,7 @@ __device__ __forceinline__ void choose_for(const route_args& a, const expert_gro
   std::int32_t* const chosen = a.chosen + column * a.used;
   float* const weights = a.weights + column * a.used;
   const bool plain = a.weighting == route_weighting::selected && a.choice_bias == nullptr &&
-                     a.scale == 1.0F && groups.count == 1;
+                     a.scale == 1.0F && groups.count == 1 && a.expert_scales == nullptr;
   if (plain)
     choose(a, logit_at, chosen, weights, [] {});
   else
@@ -228,9 +228,9 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
   if (c >= a.width) return;
   const std::uint64_t m = blockIdx.y;
   float* out = a.residual + m * a.width + c;
-  *out = __fadd_rn(*out, combined(a.used, a.weights + m * a.used, [&](std::uint32_t i) {
-    return a.expert_out[(m * a.used + i) * a.width + c];
-  }));
+  const float sum = combined(a.used, a.weights + m * a.used,
+                             [&](std::uint32_t i) { return a.expert_out[(m * a.used + i) * a.width + c]; });
+  *out = a.stores ? sum : __fadd_rn(*out, sum);
 }
 
 cudaError_t launch_choose(const route_args& a, const expert_groups& from, cudaStream_t stream) {

@@ -33,6 +33,8 @@ struct route_args {
   route_weighting weighting = route_weighting::selected;
   const float* choice_bias = nullptr;  ///< [experts] or null: added for the choice, to sigmoids or softmax
   float scale = 1.0F;                  ///< multiplies the weights
+  /// [experts] or null: each multiplies its expert's weight, after all else. Not in the decode program.
+  const float* expert_scales = nullptr;
   /// Out, or null: f16(norm(x[m])) as the input of a product, [columns][padded_cols(width)].
   __half* normed = nullptr;
   half_order normed_order = half_order::natural;
@@ -49,7 +51,8 @@ struct sort_experts_args {
   std::uint32_t tile_columns = 0;      ///< a power of two; see sorted_tiles_max()
 };
 
-/// residual[m] += sum over i, ascending, of weights[m][i] * expert_out[m * used + i].
+/// residual[m] += sum over i, ascending, of weights[m][i] * expert_out[m * used + i]; `stores`: it becomes
+/// the sum.
 struct combine_experts_args {
   const float* expert_out = nullptr;  ///< [columns * used][width]
   const float* weights = nullptr;
@@ -57,6 +60,7 @@ struct combine_experts_args {
   std::uint32_t width = 0;
   std::uint32_t used = 0;
   std::uint32_t columns = 0;
+  bool stores = false;
 };
 
 }  // namespace orcd::kernels

@@ -10,6 +10,8 @@
 namespace orcd::kernels {
 namespace {
 
+constexpr std::uint32_t layer_input_width_max = 1'024;
+
 /// Sum of squares of `n` values less `mean`, by the whole block.
 __device__ float squares_of(const float* x, std::uint32_t n, float mean, float* scratch) {
   float squares = 0.0F;
@@ -18,6 +20,23 @@ __device__ float squares_of(const float* x, std::uint32_t n, float mean, float* 
     squares = __fmaf_rn(d, d, squares);
   }
   return block_sum(squares, scratch);
+}
+
+/// The least power of two, 1 at least, by which the block's row has no value above 2^14.
+__device__ float power_above(const float* x, std::uint32_t n, float* scratch) {
+  float largest = 0.0F;
+  for (std::uint32_t i = threadIdx.x; i < n; i += row_threads) largest = fmaxf(largest, fabsf(x[i]));
+#pragma unroll
+  for (std::uint32_t offset = 16; offset > 0; offset /= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, offset));
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = largest;
+  __syncthreads();
+  for (std::uint32_t w = 0; w < row_threads / 32; ++w) largest = fmaxf(largest, scratch[w]);
+  constexpr float most = 16'384.0F;
+  if (!(largest > most)) return 1.0F;
+  int exponent = 0;
+  frexpf(__fdiv_rn(largest, most), &exponent);
+  return ldexpf(1.0F, exponent);
 }
 
 __global__ void __launch_bounds__(row_threads) state_to_half_kernel(state_to_half_args a) {
@@ -35,9 +54,15 @@ __global__ void __launch_bounds__(row_threads) state_to_half_kernel(state_to_hal
     mean = __fdiv_rn(block_sum(sum, scratch), static_cast<float>(a.width));
     scale = rms_scale(squares_of(x, a.width, mean, scratch), a.width, a.eps);
   }
+  float shrunk = 1.0F;
+  if (a.factors != nullptr) {
+    const float factor = power_above(x, a.width, scratch);
+    if (threadIdx.x == 0) a.factors[blockIdx.x] = factor;
+    shrunk = __fdiv_rn(1.0F, factor);
+  }
   const std::uint32_t padded = padded_cols(a.width);
   for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
-    float v = i < a.width ? x[i] : 0.0F;
+    float v = i < a.width ? __fmul_rn(x[i], shrunk) : 0.0F;
     if (a.weight != nullptr && i < a.width) v = __fmul_rn(__fmul_rn(__fsub_rn(v, mean), scale), a.weight[i]);
     if (a.bias != nullptr && i < a.width) v = __fadd_rn(v, a.bias[i]);
     out[i] = to_half(v);
@@ -100,12 +125,53 @@ __global__ void __launch_bounds__(row_threads) add_normed_kernel(const __grid_co
 #pragma unroll
   for (std::uint32_t i = 0; i < norm_values; ++i) {
     const std::uint32_t at = threadIdx.x + i * row_threads;
-    r[i] = __fadd_rn(r[i], __fmul_rn(__fmul_rn(v[i], scale), weights.w[i]));
+    r[i] = __fmul_rn(__fadd_rn(r[i], __fmul_rn(__fmul_rn(v[i], scale), weights.w[i])), a.scale);
     if (at < a.width) x[at] = r[i];
   }
   for (std::uint32_t at = threadIdx.x + in_registers; at < a.width; at += row_threads)
-    x[at] = __fadd_rn(x[at], __fmul_rn(__fmul_rn(h[at], scale), a.weight[at]));
+    x[at] = __fmul_rn(__fadd_rn(x[at], __fmul_rn(__fmul_rn(h[at], scale), a.weight[at])), a.scale);
   if (a.next != nullptr) write_next(a, r, x, next_weights, scratch[1]);
+}
+
+__global__ void __launch_bounds__(row_threads) add_norms_kernel(const __grid_constant__ add_norms_args a) {
+  __shared__ float scratch[2][8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  float* const x = a.a + static_cast<std::uint64_t>(blockIdx.x) * a.width;
+  const float* const y = a.b + static_cast<std::uint64_t>(blockIdx.x) * a.width;
+  const float of_x = rms_scale(squares_of(x, a.width, 0.0F, scratch[0]), a.width, a.eps);
+  const float of_y = rms_scale(squares_of(y, a.width, 0.0F, scratch[1]), a.width, a.eps);
+  for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads) {
+    x[i] = __fadd_rn(__fmul_rn(__fmul_rn(x[i], of_x), a.a_weight[i]),
+                     __fmul_rn(__fmul_rn(y[i], of_y), a.b_weight[i]));
+  }
+}
+
+/// grid: (layers, columns).
+__global__ void __launch_bounds__(row_threads)
+    layer_inputs_kernel(const __grid_constant__ layer_inputs_args a) {
+  constexpr std::uint32_t values = layer_input_width_max / row_threads;
+  __shared__ float scratch[8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint64_t row = (std::uint64_t{blockIdx.y} * a.layers + blockIdx.x) * a.width;
+  float* const table = a.table + row;
+  float c[values];
+  float squares = 0.0F;
+#pragma unroll
+  for (std::uint32_t k = 0; k < values; ++k) {
+    const std::uint32_t i = threadIdx.x + k * row_threads;
+    c[k] = i < a.width ? __fmul_rn(a.projected[row + i], a.projected_scale) : 0.0F;
+    squares = __fmaf_rn(c[k], c[k], squares);
+  }
+  const float scale = rms_scale(block_sum(squares, scratch), a.width, a.eps);
+#pragma unroll
+  for (std::uint32_t k = 0; k < values; ++k) {
+    const std::uint32_t i = threadIdx.x + k * row_threads;
+    if (i >= a.width) continue;
+    const float normed = __fmul_rn(__fmul_rn(c[k], scale), a.weight[i]);
+    table[i] = __fmul_rn(__fadd_rn(normed, __fmul_rn(table[i], a.table_scale)), 0.70710678F);
+  }
 }
 
 __global__ void __launch_bounds__(row_threads) add_gated_kernel(add_gated_args a) {
@@ -164,9 +230,11 @@ __global__ void __launch_bounds__(row_threads) gelu_tanh_kernel(gelu_tanh_args a
   const float* x = a.x + column * a.width * (a.gated ? 2 : 1);
   float v = 0.0F;
   if (i < a.width) {
-    const float up = a.gated ? x[a.width + i] : 1.0F;  // before the other value is waited for
-    v = gelu_tanh_of(x[i]);
-    if (a.gated) v *= up;
+    const float up = a.gated                ? x[a.width + i]  // before the other value is waited for
+                     : a.factors != nullptr ? a.factors[column * a.factors_stride + i]
+                                            : 1.0F;
+    v = gelu_tanh_of(a.factors != nullptr ? __fmul_rn(x[i], a.x_factors[column]) : x[i]);
+    if (a.gated || a.factors != nullptr) v *= up;
   }
   a.out[column * a.out_stride + i] = to_half(v);
 }
@@ -190,7 +258,7 @@ bool fits(const __half* out, std::uint32_t stride, std::uint32_t width, std::uin
 
 int launch_state_to_half(const state_to_half_args& a, CUstream_st* stream) {
   if (a.x == nullptr || (a.weight == nullptr && a.bias != nullptr) ||
-      !fits(a.out, a.out_stride, a.width, a.columns))
+      (a.weight != nullptr && a.factors != nullptr) || !fits(a.out, a.out_stride, a.width, a.columns))
     return cudaErrorInvalidValue;
   return launch_dependent(state_to_half_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
 }
@@ -217,8 +285,24 @@ int launch_prepare_qkv(const prepare_qkv_args& a, CUstream_st* stream) {
   return launch_dependent(prepare_qkv_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
 }
 
+int launch_add_norms(const add_norms_args& a, CUstream_st* stream) {
+  if (a.a == nullptr || a.b == nullptr || a.a_weight == nullptr || a.b_weight == nullptr || a.width == 0 ||
+      a.columns == 0)
+    return cudaErrorInvalidValue;
+  return launch_dependent(add_norms_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+int launch_layer_inputs(const layer_inputs_args& a, CUstream_st* stream) {
+  if (a.projected == nullptr || a.table == nullptr || a.weight == nullptr || a.width == 0 ||
+      a.width > layer_input_width_max || a.layers == 0 || a.columns == 0)
+    return cudaErrorInvalidValue;
+  return launch_dependent(layer_inputs_kernel, dim3(a.layers, a.columns), dim3(row_threads), 0, stream, a);
+}
+
 int launch_gelu_tanh(const gelu_tanh_args& a, CUstream_st* stream) {
-  if (a.x == nullptr || !fits(a.out, a.out_stride, a.width, a.columns)) return cudaErrorInvalidValue;
+  if (a.x == nullptr || (a.factors != nullptr && (a.gated || a.x_factors == nullptr)) ||
+      !fits(a.out, a.out_stride, a.width, a.columns))
+    return cudaErrorInvalidValue;
   const std::uint32_t blocks = (padded_cols(a.width) + row_threads - 1) / row_threads;
   return launch_dependent(gelu_tanh_kernel, dim3(blocks, a.columns), dim3(row_threads), 0, stream, a);
 }

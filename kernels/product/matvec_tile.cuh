@@ -7,6 +7,7 @@
 #include "kernels/product/packed_dispatch.cuh"
 #include "kernels/product/packed_matmul_args.hpp"
 #include "kernels/product/packed_tile.cuh"
+#include "kernels/product/paired_activation.cuh"
 
 namespace orcd::kernels {
 
@@ -180,11 +181,7 @@ __device__ __forceinline__ float with_terms(const result_terms& terms, std::uint
   return __fadd_rn(__fmul_rn(sum, terms.scale[member]), terms.bias[member]);
 }
 
-/// The activation of a gate and an up value.
-__device__ __forceinline__ __half activated(matmul_output output, float gate, float up) {
-  return to_half(output == matmul_output::swiglu ? silu(gate) * up : swiglu_clamped(gate, up));
-}
-/// The same of their matrices' sums.
+/// The activation of the sums of a gate and an up matrix.
 __device__ __forceinline__ __half activated(matmul_output output, const result_terms& terms, float gate,
                                             float up) {
   return activated(output, with_terms(terms, 0, gate), with_terms(terms, 1, up));

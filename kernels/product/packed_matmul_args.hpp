@@ -13,6 +13,7 @@ enum class matmul_output : std::uint8_t {
   add,             ///< out[m][r] += y (the residual stream)
   swiglu,          ///< w[0] gate, w[1] up: act[m][r] = f16(silu(g) * u)
   swiglu_clamped,  ///< act[m][r] = f16(min(g,7) * sigmoid(1.702 min(g,7)) * (clamp(u,-7,7) + 1))
+  geglu,           ///< act[m][r] = f16(G(g) * u), G the tanh form of GELU; not in the decode program
 };
 
 /// The order of a row's halves within each 64 of them.
@@ -56,7 +57,7 @@ struct packed_matmul_args {
 
 /// Whether the output combines a gate and an up matrix.
 ORCD_HD constexpr bool is_paired(matmul_output output) {
-  return output == matmul_output::swiglu || output == matmul_output::swiglu_clamped;
+  return output >= matmul_output::swiglu;
 }
 ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
   return is_paired(a.output);

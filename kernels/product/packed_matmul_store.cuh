@@ -4,6 +4,7 @@
 
 #include "kernels/device/device_math.cuh"
 #include "kernels/product/packed_matmul_memory.cuh"
+#include "kernels/product/paired_activation.cuh"
 
 namespace orcd::kernels {
 
@@ -132,7 +133,7 @@ class pair_writer {
         act_(args.matmul.act + place_of_half(Order, place.tile * tile_rows + row)),
         quads_(gate_.inside == 4 && args.matmul.act_stride % 4 == 0 &&
                reinterpret_cast<std::uintptr_t>(act_) % 8 == 0),
-        clamped_(args.matmul.output != matmul_output::swiglu) {}
+        output_(args.matmul.output) {}
 
   __device__ void write(std::uint32_t column, const float4& gate_sums, const float4& up_sums) const {
     if (column >= range_.count) return;
@@ -142,8 +143,7 @@ class pair_writer {
     const float u[4] = {up.x, up.y, up.z, up.w};
     __half values[4];
 #pragma unroll
-    for (std::uint32_t r = 0; r < 4; ++r)
-      values[r] = to_half(clamped_ ? swiglu_clamped(g[r], u[r]) : silu(g[r]) * u[r]);
+    for (std::uint32_t r = 0; r < 4; ++r) values[r] = activated(output_, g[r], u[r]);
     __half* const to =
         act_ + static_cast<std::uint64_t>(column_at(args_, range_.first + column)) * args_.matmul.act_stride;
     const uint2 words{as_bits(__halves2half2(values[0], values[1])),
@@ -172,7 +172,7 @@ class pair_writer {
   output_rows up_;
   __half* act_;
   bool quads_;
-  bool clamped_;
+  matmul_output output_;
 };
 
 /// Stores a warp's row tile: sums[4c + i] is row g + 8 (i / 2), column 8c + 2t + i % 2.

@@ -38,6 +38,11 @@ def wrong(made: Path, kept: Path, name: str) -> List[str]:
         f'{name}: the file of the model has other bytes']
     for case in golden['cases']:
         found += wrong_logits(name, case, golden['vocab'], made, kept)
+    inputs = f'{name}.inputs.f32'
+    if (kept / inputs).exists():
+        ours, stored = (np.fromfile(folder / inputs, dtype='<f4').reshape(1, -1) for folder in (made, kept))
+        if not relative(ours, stored) <= NOISE:
+            found.append(f'{name}: inputs of layers differ by {relative(ours, stored):.1e}')
     return found
 
 

@@ -1,10 +1,12 @@
 """Writes the tiny GGUF models and the logits transformers computes from exactly their values.
 
 usage: make_tiny_goldens.py OUT_DIR [MODEL...]             the models of tiny_models.py
-       make_tiny_goldens.py --families OUT_DIR [MODEL...]  those of family_models.py and expert_models.py
+       make_tiny_goldens.py --families OUT_DIR [MODEL...]  those of family_models.py, expert_models.py
+                                                           and gemma4_models.py
 
 Per model: NAME.gguf, NAME.json (tokens, positions, figures) and NAME.CASE.f32 (little-endian f32, the rows of
-`positions` from a pure f32 run, then the same rows with K and V rounded to f16).
+`positions` from a pure f32 run, then the same rows with K and V rounded to f16); NAME.inputs.f32 where layers
+have inputs of their own.
 """
 
 import copy
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import expert_models
 import family_models
+import gemma4_models
 import numpy as np
 import tiny_models
 import torch
@@ -30,20 +33,22 @@ from transformers import AutoModelForCausalLM
 # Its importer of gpt-oss expects tensor names that no published file has, of others it has none, and gemma2
 # is always tied for it.
 IMPORTED = {"llama", "qwen2", "phi3", "starcoder2", "gemma2", "gemma3"}
+INPUT_TOKENS = 4
 POSITIONS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 39, 63, 64, 79]
 
 
 def draw(rng, tiny, name, shape):
     """Random values of a size that makes every part matter to the logits."""
     part = name.split(".")[-2]
-    if part.endswith("_norm"):
-        return 1.0 + 0.3 * rng.standard_normal(shape)
+    if part.endswith(("_norm", "_norm_1", "_norm_2", "_output_scale")) or name.endswith(".scale"):
+        gain = tiny.gains.get(part, 1.0) if part.endswith("_norm") else 1.0
+        return gain * (1.0 + 0.3 * rng.standard_normal(shape))
     if part == "attn_sinks":
         return 1.5 * rng.standard_normal(shape)
     if name.endswith(".bias"):
         return tiny.gains.get(f"{part}.bias", 0.5) * rng.standard_normal(shape)
     if part == "token_embd":
-        return rng.standard_normal(shape)
+        return tiny.gains.get(part, 1.0) * rng.standard_normal(shape)
     gain = tiny.gains.get(part, {"attn_q": 1.2, "attn_k": 1.2, "output": 3.0}.get(part, 1.0))
     return gain * rng.standard_normal(shape) / np.sqrt(shape[-1])
 
@@ -75,7 +80,8 @@ def write_gguf(tiny, stored, path):
     w.add_embedding_length(c.hidden_size)
     if "block_count" not in tiny.keys:
         w.add_block_count(c.num_hidden_layers)
-    w.add_feed_forward_length(c.intermediate_size)
+    if "feed_forward_length" not in tiny.keys:
+        w.add_feed_forward_length(c.intermediate_size)
     w.add_head_count(c.num_attention_heads)
     if "attention.head_count_kv" not in tiny.keys:
         w.add_head_count_kv(c.num_key_value_heads)
@@ -150,13 +156,25 @@ def run_case(tiny, case, values, out):
             "positions": positions, "logits": file, "figures": rounded}
 
 
+def layer_inputs(tiny, values, case, out):
+    """What layers have of the first tokens beside the stream, [tokens][layers][values]: an RMS norm and a sum
+    follow the factors in it, so that logits hardly show a wrong one."""
+    model = make_model(tiny, values, None).model
+    tokens = torch.tensor([case["tokens"][:INPUT_TOKENS]])
+    with torch.no_grad():
+        embedded = model.embed_tokens(tokens)
+        rows = model.project_per_layer_inputs(embedded, model.get_per_layer_inputs(tokens, embedded))
+    rows[0].numpy().astype("<f4").tofile(out / f"{tiny.name}.inputs.f32")
+
+
 def main():
     transformers.logging.set_verbosity_error()
     families = sys.argv[1] == "--families"
     args = sys.argv[2:] if families else sys.argv[1:]
     out, only = Path(args[0]), set(args[1:])
     torch.set_num_threads(1)
-    functions = family_models.ALL + expert_models.ALL if families else tiny_models.ALL
+    families_all = family_models.ALL + expert_models.ALL + gemma4_models.ALL
+    functions = families_all if families else tiny_models.ALL
     models = (make() for make in functions)
     for tiny in itertools.chain(models, family_models.variants() if families else []):
         if only and tiny.name not in only:
@@ -169,6 +187,8 @@ def main():
         versions = {"transformers": transformers.__version__, "torch": torch.__version__}
         golden = {"model": path.name, "vocab": VOCAB, "sha256": digest, "made_by": versions,
                   "cases": [run_case(tiny, case, values, out) for case in tiny.cases]}
+        if getattr(tiny.config, "hidden_size_per_layer_input", None):
+            layer_inputs(tiny, values, golden["cases"][0], out)
         text = json.dumps(golden).replace('{"name"', '\n{"name"')
         (out / f"{tiny.name}.json").write_text(text + "\n")
 

@@ -1,6 +1,6 @@
 """How far the logits of the tiny models move when one detail of the forward pass is wrong.
 
-usage: sensitivity.py GOLDEN_DIR
+usage: sensitivity.py GOLDEN_DIR      beside which lies families/
 
 A golden check is only worth its tolerance if each mistake below moves the logits by much more than that. The
 figures are the largest relative errors over the stored positions; README.md quotes them.
@@ -10,6 +10,7 @@ import json
 import sys
 from pathlib import Path
 
+import gemma4_models
 import numpy as np
 import torch
 import transformers
@@ -82,12 +83,56 @@ def expert_mistakes(out):
     compare("output bias missing", with_state(oss, "o_proj.bias", 0), *golden)
 
 
+def changed(make, change):
+    """The model with `change` made to its layers, or to itself."""
+    tiny = make()
+    model = make_model(tiny, make_weights(tiny)[1], None)
+    with torch.no_grad():
+        change(model.model)
+    return model
+
+
+def each_layer(change):
+    return lambda model: [change(layer) for layer in model.layers]
+
+
+def owners(change):
+    """Layers that have keys and values of their own."""
+    return each_layer(lambda layer: None if layer.self_attn.is_kv_shared_layer else change(layer))
+
+
+def gemma_mistakes(out):
+    def mistake(label, make, change, name):
+        compare(label, changed(make, change), out, name, "plain")
+
+    g, same = gemma4_models, torch.nn.Identity()
+    compare("window 9 for 8", with_config(g.dense, sliding_window=9), out, "gemma4", "plain")
+    compare("no cap", with_config(g.dense, final_logit_softcapping=None), out, "gemma4", "plain")
+    mistake("no norm of values", g.dense, owners(
+        lambda layer: setattr(layer.self_attn, "v_norm", same)), "gemma4")
+    mistake("scores times 1/sqrt(head)", g.dense, each_layer(
+        lambda layer: setattr(layer.self_attn, "scaling", layer.self_attn.head_dim**-0.5)), "gemma4")
+    mistake("erf GELU", g.dense, each_layer(
+        lambda layer: setattr(layer.mlp, "act_fn", torch.nn.GELU())), "gemma4")
+    mistake("no scale at a layer's end", g.dense, each_layer(
+        lambda layer: layer.layer_scalar.fill_(1.0)), "gemma4")
+    mistake("no scales of experts", g.experts, each_layer(
+        lambda layer: layer.router.per_expert_scale.fill_(1.0)), "gemma4-experts")
+    mistake("router without 1/sqrt(width)", g.experts, each_layer(
+        lambda layer: setattr(layer.router, "scalar_root_size", 1.0)), "gemma4-experts")
+    mistake("inputs without 1/sqrt 2", g.inputs,
+            lambda model: setattr(model, "per_layer_input_scale", 1.0), "gemma4-inputs")
+    mistake("projection without 1/sqrt(width)", g.inputs,
+            lambda model: setattr(model, "per_layer_model_projection_scale", 1.0), "gemma4-inputs")
+
+
 def main():
     transformers.logging.set_verbosity_error()
     out = Path(sys.argv[1])
     print("| golden | mistake | relative error |\n|---|---|---|")
     dense_mistakes(out)
     expert_mistakes(out)
+    gemma_mistakes(out.parent / "families")
 
 
 if __name__ == "__main__":

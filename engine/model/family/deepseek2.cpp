@@ -41,9 +41,9 @@ void check_cached_widths(hparam_reader& from, const model_spec& spec) {
                         " make it " + std::to_string(expected));
   };
   const latent_spec& latent = spec.latent;
-  check("attention.key_length", spec.key_length, latent.rank + latent.rotated,
+  check("attention.key_length", spec.layers.front().key_length, latent.rank + latent.rotated,
         "kv_lora_rank and rope.dimension_count");
-  check("attention.value_length", spec.value_length, latent.rank, "kv_lora_rank");
+  check("attention.value_length", spec.layers.front().value_length, latent.rank, "kv_lora_rank");
 }
 
 void read_latents(hparam_reader& from, model_spec& spec) {
@@ -51,8 +51,8 @@ void read_latents(hparam_reader& from, model_spec& spec) {
   latent.rank = from.count("attention.kv_lora_rank", 2, limits::head_dim);
   latent.query_rank = from.count("attention.q_lora_rank", 1, limits::embedding, 0);
   latent.rotated = spec.layers.front().rope.dims;
-  latent.key_length = spec.key_length;
-  latent.value_length = spec.value_length;
+  latent.key_length = spec.layers.front().key_length;
+  latent.value_length = spec.layers.front().value_length;
   if (from.has("attention.key_length_mla") || from.has("attention.value_length_mla")) {
     check_cached_widths(from, spec);
     latent.key_length = from.count("attention.key_length_mla", 2, limits::head_dim);
@@ -71,9 +71,11 @@ void read_latents(hparam_reader& from, model_spec& spec) {
   }
   if (from.number("attention.scale", 0.0, 1e3, 0.0) == 0.0)
     spec.attention_scale = 1.0 / std::sqrt(static_cast<double>(latent.key_length));
-  spec.key_length = latent.rank + latent.rotated;
-  spec.value_length = latent.rank;
-  for (layer_spec& layer : spec.layers) layer.kv_heads = 1;
+  for (layer_spec& layer : spec.layers) {
+    layer.kv_heads = 1;
+    layer.key_length = latent.rank + latent.rotated;
+    layer.value_length = latent.rank;
+  }
 }
 
 /// The key holds a tenth of the multiplier. Queries and keys keep their length then: their magnitudes' ratio

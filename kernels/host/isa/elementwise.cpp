@@ -20,7 +20,8 @@ void norm_vector(const float* x, const float* weight, float* out, std::uint32_t 
   const float mean = fold(squares) / static_cast<float>(width);
   const float scale = 1.0F / __builtin_sqrtf(mean + eps);
   each_sixteen(width, [&](std::uint32_t i, std::uint32_t count) {
-    store_some(out + i, scale * load_some(x + i, count) * load_some(weight + i, count), count);
+    const float_lanes normed = scale * load_some(x + i, count);
+    store_some(out + i, weight == nullptr ? normed : normed * load_some(weight + i, count), count);
   });
 }
 
@@ -34,8 +35,9 @@ ORCD_INLINE float_lanes gated(float_lanes g, float alpha) {
 void rms_norm_row(const rms_norm_args& a, std::uint32_t row) {
   for (std::uint32_t head = 0; head < a.heads; ++head) {
     const std::size_t offset = std::size_t{head} * a.width;
-    norm_vector(a.x + row * a.x_stride + offset, a.weight + std::size_t{head} * a.weight_stride,
-                a.out + row * a.out_stride + offset, a.width, a.eps);
+    const float* const weight =
+        a.weight == nullptr ? nullptr : a.weight + std::size_t{head} * a.weight_stride;
+    norm_vector(a.x + row * a.x_stride + offset, weight, a.out + row * a.out_stride + offset, a.width, a.eps);
   }
 }
 

@@ -61,12 +61,12 @@ BOOST_AUTO_TEST_CASE(experts_results_do_not_take_the_padding_of_attention) {
   spec.context_length = 256;
   spec.embedding = 288;
   spec.vocab = 300;
-  spec.key_length = spec.value_length = 32;
   spec.experts = 4;
   spec.experts_used = 2;
   engine::layer_spec layer;
   layer.heads = 9;
   layer.kv_heads = 1;
+  layer.key_length = layer.value_length = 32;
   layer.ffn = engine::ffn_kind::moe;
   layer.ffn_size = 256;
   spec.layers = {layer, layer};

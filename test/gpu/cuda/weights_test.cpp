@@ -144,9 +144,9 @@ void check_vector(const float* got, const tensor_view& tensor, std::uint64_t fir
 void check_layer(const engine::model_spec& spec, std::uint32_t index, const engine::layer_weights& from,
                  const gpu::cuda_layer_weights& to) {
   const engine::layer_spec& layer = spec.layers[index];
-  const std::uint64_t q = std::uint64_t{layer.heads} * spec.key_length;
-  const std::uint64_t k = std::uint64_t{layer.kv_heads} * spec.key_length;
-  const std::uint64_t v = std::uint64_t{layer.kv_heads} * spec.value_length;
+  const std::uint64_t q = layer.q_rows();
+  const std::uint64_t k = layer.k_rows();
+  const std::uint64_t v = layer.v_rows();
   if (from.attn_qkv) {
     check_matrix(to.q, from.attn_qkv, 0, q);
     check_matrix(to.k, from.attn_qkv, q, k);

@@ -30,9 +30,11 @@ std::ostream& operator<<(std::ostream& out, const geometry& g) {
              << (g.sinks ? " sinks" : "") << (g.softcap > 0.0F ? " softcap" : "");
 }
 const std::vector<geometry> geometries{
-    {14, 2, 64, 0, false},         {4, 4, 96, 0, false},    {16, 2, 64, 128, true},     {16, 2, 64, 0, true},
-    {6, 2, 16, 0, false},          {8, 2, 128, 300, false}, {32, 2, 64, 0, false},      {4, 1, 256, 0, false},
-    {8, 4, 256, 300, false, 0.5F}, {6, 6, 200, 0, false},   {4, 2, 96, 0, false, 1.5F},
+    {14, 2, 64, 0, false},   {4, 4, 96, 0, false},       {16, 2, 64, 128, true},
+    {16, 2, 64, 0, true},    {6, 2, 16, 0, false},       {8, 2, 128, 300, false},
+    {32, 2, 64, 0, false},   {4, 1, 256, 0, false},      {8, 4, 256, 300, false, 0.5F},
+    {6, 6, 200, 0, false},   {4, 2, 96, 0, false, 1.5F}, {16, 1, 512, 0, false},
+    {4, 2, 300, 300, false},
 };
 
 /// How far Q, K and V reach.
@@ -288,6 +290,7 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
   const std::uint32_t length = 777;
   for (const engine::kv_type keys : device_kv_types) {
     for (const engine::kv_type values : device_kv_types) {
+      if (!kernels::attention_takes(kernels::padded_head_width(g.width), keys, values)) continue;
       sequence s(g, length, 5, {keys, values});
       const auto whole = prefilled(s, length);
       double most = 0;
@@ -360,6 +363,104 @@ BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
   BOOST_TEST(error < bound, error << " of " << bound);
   BOOST_TEST(same_bits(decoded(s), whole));
   BOOST_TEST(same_bits(decoded_in_rows(s, 8), whole));
+}
+
+/// A cache's bytes, and what decoding all tokens at once leaves, which stores them again.
+struct stored_and_decoded {
+  std::vector<std::uint8_t> keys, values;
+  std::vector<__half> out;
+  bool operator==(const stored_and_decoded& other) const {
+    return keys == other.keys && values == other.values && same_bits(out, other.out);
+  }
+};
+/// Of rows of `stride` values whose heads `change` has said what to do with.
+template <class Change>
+stored_and_decoded store_and_decode(const sequence& s, std::span<const float> rows, Change change) {
+  const device_array<float> qkv{rows};
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  device_array<float> partial(kernels::decode_partial_floats(s.count, s.geo.heads, s.pages, s.padded));
+  device_array<std::uint32_t> arrivals(std::size_t{s.count} * s.geo.heads);
+  arrivals.fill(0);
+  kernels::decode_attention_args a{s.store_arguments(0, s.count), s.arguments(0, s.count, out.data()),
+                                   partial.data(), arrivals.data()};
+  a.rope.qkv = qkv.data();
+  a.rope.norm_eps = 1e-3F;
+  change(a.rope);
+  if (!a.rope.queries_only) {
+    s.keys->fill(0);
+    s.cache_v->fill(0);
+  }
+  BOOST_REQUIRE_EQUAL(kernels::launch_rope_store(a.rope, nullptr), 0);
+  const auto keys = s.keys->read(), values = s.cache_v->read();
+  BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
+  BOOST_TEST((s.keys->read() == keys && s.cache_v->read() == values), "decode stores other bits");
+  return {keys, values, out.read()};
+}
+
+// Values that are raw keys have the bits of values that were copied from them; a layer that reads the cache of
+// another one has that one's result for the same queries, and stores nothing.
+BOOST_DATA_TEST_CASE(values_may_be_keys_and_a_cache_another_layers,
+                     boost::unit_test::data::make(std::vector<geometry>{
+                         {4, 2, 64, 0, false}, {8, 1, 256, 300, false}, {4, 1, 512, 0, false}}),
+                     g) {
+  constexpr std::uint32_t length = 301;
+  const std::vector<float> weight(g.width, 0.75F);
+  const device_array<float> norm{std::span<const float>(weight)};
+  for (const engine::kv_type type : {engine::kv_type::f16, engine::kv_type::q8_0}) {
+    const sequence s(g, length, 11, {type, type});
+    std::vector<float> copied = s.values, without = s.values, queries;
+    for (std::uint32_t i = 0; i < length; ++i) {
+      float* const row = copied.data() + std::size_t{i} * s.stride;
+      float* const keys = row + g.heads * g.width;
+      std::copy(keys, keys + g.kv_heads * g.width, keys + g.kv_heads * g.width);
+      std::fill_n(without.data() + std::size_t{i} * s.stride + (g.heads + g.kv_heads) * g.width,
+                  g.kv_heads * g.width, NAN);
+      queries.insert(queries.end(), row, row + g.heads * g.width);
+    }
+    for (const bool value_norm : {false, true}) {
+      const auto normed = [&](kernels::rope_store_args& a) {
+        a.q_norm = a.k_norm = norm.data();
+        a.value_norm = value_norm;
+      };
+      const auto want = store_and_decode(s, copied, normed);
+      BOOST_TEST((store_and_decode(s, without,
+                                   [&](kernels::rope_store_args& a) {
+                                     normed(a);
+                                     a.values_from_keys = true;
+                                   }) == want),
+                 g << " " << name_of(s.types));
+      BOOST_TEST((store_and_decode(s, queries,
+                                   [&](kernels::rope_store_args& a) {
+                                     normed(a);
+                                     a.queries_only = true;
+                                     a.stride = g.heads * g.width;
+                                   }) == want),
+                 g << " " << name_of(s.types) << ": another layer's cache");
+    }
+  }
+}
+
+// The norm of values, as the cache has it: of f16 by f64.
+BOOST_AUTO_TEST_CASE(normed_values_are_those_of_f64) {
+  const geometry g{2, 2, 512, 0, false};
+  const sequence s(g, 40, 12);
+  const auto got = store_and_decode(s, s.values, [](kernels::rope_store_args& a) { a.value_norm = true; });
+  const auto* const halves = reinterpret_cast<const __half*>(got.values.data());
+  const std::int32_t page = s.page_table->read()[0];
+  for (std::uint32_t i = 0; i < s.count; ++i) {
+    for (std::uint32_t head = 0; head < g.kv_heads; ++head) {
+      const float* const v =
+          s.values.data() + std::size_t{i} * s.stride + (g.heads + g.kv_heads + head) * g.width;
+      double squares = 0.0;
+      for (std::uint32_t d = 0; d < g.width; ++d) squares += double{v[d]} * v[d];
+      const double scale = 1.0 / std::sqrt(squares / g.width + 1e-3);
+      const std::size_t at = (static_cast<std::size_t>(page) * g.kv_heads + head) * g.width;
+      for (std::uint32_t d = 0; d < g.width; ++d) {
+        const double cached = __half2float(halves[(at + d) * engine::kv_page_positions + i]);
+        BOOST_TEST_REQUIRE(std::fabs(cached - v[d] * scale) <= 0x1p-11 * std::fabs(v[d] * scale) + 1e-5);
+      }
+    }
+  }
 }
 
 // Keys and values beyond 65504, which bf16 holds: nothing on the way to the result may be f16.

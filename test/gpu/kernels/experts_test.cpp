@@ -80,6 +80,9 @@ struct routing {
     args.weighting = weighting;
     if (!choice_bias.empty()) args.choice_bias = dc.data();
     args.scale = scale;
+    const std::vector<float> ones(experts, 1.0F);
+    const device_array<float> de{std::span<const float>(expert_scales.empty() ? ones : expert_scales)};
+    if (!expert_scales.empty()) args.expert_scales = de.data();
     args.normed = normed.data();
     args.normed_order = normed_order;
     for (int repeat = 0; repeat < 3; ++repeat)
@@ -105,7 +108,8 @@ struct routing {
   std::mt19937_64 random;
   std::vector<float> x, norm, router, bias;
   kernels::route_weighting weighting = kernels::route_weighting::selected;
-  std::vector<float> choice_bias = {};  ///< or none
+  std::vector<float> choice_bias = {};    ///< or none
+  std::vector<float> expert_scales = {};  ///< or none
   float scale = 1.0F;
   kernels::expert_groups groups = {};
   kernels::half_order normed_order = kernels::half_order::natural;
@@ -205,6 +209,20 @@ BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax
     std::fill(r.router.begin(), r.router.end(), 0.0F);
     for (float& v : r.bias) v = std::round(v * 20.0F) / 4.0F;
     check_choice(r, r.route(0, r.columns));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(scales_of_experts_multiply_their_weights) {
+  for (const std::uint32_t count : {4U, 128U}) {
+    routing r(200, 64, count, count + 7);
+    const auto plain = r.route(0, r.columns);
+    r.expert_scales = r.fill(count);
+    const auto got = r.route(0, r.columns);
+    BOOST_TEST((got.chosen == plain.chosen));
+    for (std::size_t i = 0; i < got.weights.size(); ++i) {
+      const double want = double{plain.weights[i]} * r.expert_scales[static_cast<std::size_t>(got.chosen[i])];
+      BOOST_TEST_REQUIRE(std::abs(got.weights[i] - want) < 1e-6);
+    }
   }
 }
 

@@ -345,7 +345,8 @@ BOOST_DATA_TEST_CASE(experts_have_the_bits_of_the_others, boost::unit_test::data
   for (const std::uint32_t tokens : {5U, 90U, 700U}) {
     const sorted_pairs s(tokens, feed_forward::experts, kernels::image_tile_columns(format.packed));
     const test_input x(layer.width, tokens, 9);
-    for (const auto output : {kernels::matmul_output::swiglu, kernels::matmul_output::swiglu_clamped}) {
+    for (const auto output : {kernels::matmul_output::swiglu, kernels::matmul_output::swiglu_clamped,
+                              kernels::matmul_output::geglu}) {
       const device_array<float> want(std::size_t{s.pairs} * layer.width);
       const device_array<float> got(std::size_t{s.pairs} * layer.width);
       layer.run_rows(s, x, output, want);

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_SUITE(kv_store)
 BOOST_AUTO_TEST_CASE(pages_hold_the_definition_exactly) {
   for (const kv_type keys : device_kv_types) {
     for (const kv_type values : device_kv_types) {
-      for (const std::uint32_t width : {16U, 32U, 64U, 80U, 96U, 128U, 160U, 256U})
+      for (const std::uint32_t width : {16U, 32U, 64U, 80U, 96U, 128U, 160U, 256U, 300U, 512U})
         check(keys, values, width);
     }
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention/attention_args.hpp"
 #include "test/gpu/cuda/loaded_cuda_model.hpp"
 #include "test/support/kv_reference.hpp"
 #include "test/unit/golden/golden_file.hpp"
@@ -65,7 +66,8 @@ void check_types(const std::string& name, const tiny_golden& golden, engine::kv_
   BOOST_TEST(std::ranges::equal(model.logits(0), whole), shown << ": decode steps change the bits");
 }
 
-const std::vector<std::string> model_names{"llama-tied", "qwen2-yarn", "phi3-plain", "gpt-oss"};
+/// The last has heads of 512 values, which some pairs of types are not for.
+const std::vector<std::string> model_names{"llama-tied", "qwen2-yarn", "phi3-plain", "gpt-oss", "gemma4"};
 
 }  // namespace
 
@@ -75,7 +77,10 @@ BOOST_DATA_TEST_CASE(every_pair_of_types_is_near_the_oracle_and_keeps_its_bits,
                      boost::unit_test::data::make(model_names), name) {
   const tiny_golden golden = read_tiny_golden(name);
   for (const kv_type keys : device_kv_types) {
-    for (const kv_type values : device_kv_types) check_types(name, golden, {keys, values});
+    for (const kv_type values : device_kv_types) {
+      if (name == "gemma4" && !kernels::attention_takes(512, keys, values)) continue;
+      check_types(name, golden, {keys, values});
+    }
   }
 }
 

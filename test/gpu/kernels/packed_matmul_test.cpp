@@ -91,8 +91,8 @@ BOOST_DATA_TEST_CASE(clusters_that_share_k_agree,
   const std::uint32_t stride = 2 * size.rows;
   const std::vector<float> before(std::size_t{columns} * stride, 0.5F);
   std::uint32_t taken = 0;
-  for (const auto output :
-       {kernels::matmul_output::store, kernels::matmul_output::add, kernels::matmul_output::swiglu_clamped}) {
+  for (const auto output : {kernels::matmul_output::store, kernels::matmul_output::add,
+                            kernels::matmul_output::swiglu_clamped, kernels::matmul_output::geglu}) {
     std::vector<std::byte> want;
     const auto check = [&](std::uint32_t tile_columns, std::uint32_t row_blocks, std::uint32_t split) {
       const device_array<float> out{std::span<const float>(before)};
@@ -196,6 +196,37 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree,
         BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
       });
       BOOST_TEST((got == want), format << (paired ? " pair" : " stack") << ": " << i << " differ");
+    }
+  }
+}
+
+/// What experts with GELU in the gate make of a gate and an up value, against f64 from the products' own sums.
+BOOST_AUTO_TEST_CASE(geglu_is_that_of_f64) {
+  constexpr std::uint32_t rows = 64, cols = 256, columns = 24;
+  const test_matrix gate(formats.at(5), rows, cols, 41), up(formats.at(5), rows, cols, 42);
+  const test_input x(cols, columns, 43);
+  const device_array<float> sums(std::size_t{columns} * 2 * rows);
+  const device_array<__half> act(std::size_t{columns} * rows);
+  kernels::packed_matmul_args a = arguments(gate, x, 0, columns, sums);
+  a.w[1] = up.view;
+  a.matrices = 2;
+  a.out_stride = 2 * rows;
+  kernels::tiled_matmul_args all{};
+  all.matmul = a;
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+  all.matmul.output = kernels::matmul_output::geglu;
+  all.matmul.act = act.data();
+  all.matmul.act_stride = rows;
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+  const auto values = sums.read();
+  const auto got = act.read();
+  for (std::size_t m = 0; m < columns; ++m) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const double g = values[m * 2 * rows + r];
+      const double gelu = 0.5 * g * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (g + 0.044715 * g * g * g)));
+      const double want = std::clamp(gelu * values[m * 2 * rows + rows + r], -65'504.0, 65'504.0);
+      BOOST_TEST_REQUIRE(std::fabs(__half2float(got[m * rows + r]) - want) <=
+                         0x1p-11 * std::fabs(want) + 1e-5);
     }
   }
 }

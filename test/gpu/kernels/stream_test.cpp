@@ -196,6 +196,112 @@ BOOST_AUTO_TEST_CASE(queries_and_keys_are_prepared_in_place) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_stream_is_scaled_behind_what_is_added) {
+  constexpr std::uint32_t width = 300;
+  const auto x = random_values(std::size_t{columns} * width, 21);
+  const auto h = random_values(x.size(), 22);
+  const auto weight = random_values(width, 23);
+  const device_array<float> dh{std::span<const float>(h)}, dw{std::span<const float>(weight)};
+  const device_array<float> plain{std::span<const float>(x)}, scaled{std::span<const float>(x)};
+  kernels::add_normed_args a{plain.data(), dh.data(), dw.data(), width, columns, 1e-2F};
+  BOOST_REQUIRE_EQUAL(kernels::launch_add_normed(a, nullptr), 0);
+  a.x = scaled.data();
+  a.scale = 0.3F;
+  BOOST_REQUIRE_EQUAL(kernels::launch_add_normed(a, nullptr), 0);
+  const auto want = plain.read();
+  const auto got = scaled.read();
+  for (std::size_t i = 0; i < want.size(); ++i) BOOST_TEST_REQUIRE(got[i] == want[i] * 0.3F);
+}
+
+BOOST_AUTO_TEST_CASE(two_norms_are_added) {
+  for (const std::uint32_t width : {32U, 300U, 3000U}) {
+    const auto x = random_values(std::size_t{columns} * width, 24);
+    const auto y = random_values(x.size(), 25, 30.0F);
+    const auto of_x = random_values(width, 26);
+    const auto of_y = random_values(width, 27);
+    const device_array<float> dx{std::span<const float>(x)}, dy{std::span<const float>(y)};
+    const device_array<float> wx{std::span<const float>(of_x)}, wy{std::span<const float>(of_y)};
+    BOOST_REQUIRE_EQUAL(kernels::launch_add_norms(
+                            {dx.data(), dy.data(), wx.data(), wy.data(), width, columns, 1e-2F}, nullptr),
+                        0);
+    const auto got = dx.read();
+    for (std::size_t m = 0; m < columns; ++m) {
+      const double sx = 1.0 / std::sqrt(mean_square(std::span(x).subspan(m * width, width), 0.0) + 1e-2);
+      const double sy = 1.0 / std::sqrt(mean_square(std::span(y).subspan(m * width, width), 0.0) + 1e-2);
+      for (std::uint32_t i = 0; i < width; ++i) {
+        const std::size_t at = m * width + i;
+        BOOST_TEST_REQUIRE(std::fabs(got[at] - (x[at] * sx * of_x[i] + y[at] * sy * of_y[i])) < 1e-5);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(inputs_of_layers_are_a_norm_and_a_row) {
+  constexpr std::uint32_t layers = 5;
+  for (const std::uint32_t width : {16U, 256U, 1000U}) {
+    const auto projected = random_values(std::size_t{columns} * layers * width, 28);
+    const auto table = random_values(projected.size(), 29);
+    const auto weight = random_values(width, 30);
+    const device_array<float> dp{std::span<const float>(projected)}, dt{std::span<const float>(table)},
+        dw{std::span<const float>(weight)};
+    BOOST_REQUIRE_EQUAL(
+        kernels::launch_layer_inputs(
+            {dp.data(), dt.data(), dw.data(), width, layers, columns, 0.5F, 16.0F, 1e-2F}, nullptr),
+        0);
+    const auto got = dt.read();
+    for (std::size_t row = 0; row < std::size_t{columns} * layers; ++row) {
+      const auto c = std::span(projected).subspan(row * width, width);
+      const double scale = 0.5 / std::sqrt(0.25 * mean_square(c, 0.0) + 1e-2);
+      for (std::uint32_t i = 0; i < width; ++i) {
+        const double want = (c[i] * scale * weight[i] + 16.0 * table[row * width + i]) / std::sqrt(2.0);
+        BOOST_TEST_REQUIRE(std::fabs(got[row * width + i] - want) < 1e-5);
+      }
+    }
+  }
+}
+
+// Rows far beyond f16, and small ones, which stay as they are.
+BOOST_AUTO_TEST_CASE(rows_beyond_f16_are_divided_and_gelu_multiplies_them_again) {
+  constexpr std::uint32_t width = 128;
+  auto x = random_values(std::size_t{columns} * width, 31);
+  for (std::uint32_t i = 0; i < width; ++i) x[width + i] *= 1e6F;
+  const auto factors = random_values(x.size(), 32);
+  const device_array<float> dx{std::span<const float>(x)}, df{std::span<const float>(factors)};
+  const device_array<__half> out(x.size());
+  const device_array<float> powers(columns);
+  kernels::state_to_half_args a{dx.data(), nullptr, nullptr, width, columns};
+  a.out = out.data();
+  a.out_stride = width;
+  a.factors = powers.data();
+  BOOST_REQUIRE_EQUAL(kernels::launch_state_to_half(a, nullptr), 0);
+  const auto by = powers.read();
+  const auto halves = out.read();
+  BOOST_TEST(by[0] == 1.0F);
+  BOOST_TEST(by[1] == 128.0F);
+  std::vector<float> small(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float power = by[i / width];
+    small[i] = x[i] / power;
+    BOOST_TEST_REQUIRE(std::fabs(__half2float(halves[i])) <= 16'384.0F);
+    BOOST_TEST_REQUIRE(std::fabs(__half2float(halves[i]) * power - x[i]) <=
+                       half_step * std::fabs(x[i]) + 1e-5);
+  }
+  const device_array<float> ds{std::span<const float>(small)};
+  const device_array<__half> act(x.size());
+  kernels::gelu_tanh_args gelu{ds.data(), false, width, columns, act.data(), width};
+  gelu.factors = df.data();
+  gelu.factors_stride = width;
+  gelu.x_factors = powers.data();
+  BOOST_REQUIRE_EQUAL(kernels::launch_gelu_tanh(gelu, nullptr), 0);
+  const auto got = act.read();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i];
+    const double g = 0.5 * v * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (v + 0.044715 * v * v * v)));
+    const double want = std::clamp(g * factors[i], -65'504.0, 65'504.0);
+    BOOST_TEST_REQUIRE(std::fabs(__half2float(got[i]) - want) <= half_step * std::fabs(want) + 1e-5);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(gelu_and_caps) {
   constexpr std::uint32_t width = 700;
   const std::uint32_t stride = kernels::padded_cols(width);

@@ -127,8 +127,16 @@ const std::vector<std::string>& tiny_golden_names() {
                                               "gemma2-keys",
                                               "mistral3-plain",
                                               "command-r-keys",
-                                              "glm4-tied"};
+                                              "glm4-tied",
+                                              "gemma4",
+                                              "gemma4-experts",
+                                              "gemma4-inputs",
+                                              "gemma4-odd"};
   return names;
+}
+
+std::vector<float> read_layer_inputs(const std::string& model_name, std::size_t count) {
+  return read_floats(golden_dir("families") / (model_name + ".inputs.f32"), count);
 }
 
 tiny_golden read_tiny_golden(const std::string& model_name) {

@@ -58,7 +58,9 @@ struct greedy_golden {
 
 /// The models of test/data/golden, and those of test/data/families, of which each family has one at least.
 [[nodiscard]] const std::vector<std::string>& tiny_golden_names();
-/// Both throw std::runtime_error, or what Boost.JSON throws, when the golden is missing or malformed.
+/// What layers have of the first tokens of a model's golden beside the stream, [tokens][layers][values].
+[[nodiscard]] std::vector<float> read_layer_inputs(const std::string& model_name, std::size_t count);
+/// All throw std::runtime_error, or what Boost.JSON throws, when the golden is missing or malformed.
 [[nodiscard]] tiny_golden read_tiny_golden(const std::string& model_name);
 [[nodiscard]] greedy_golden read_greedy_golden(const std::string& file_name);
 

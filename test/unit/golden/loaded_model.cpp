@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "gpu/host/host_backend.hpp"
 
@@ -15,11 +16,12 @@ constexpr engine::slot_id slot{0};
 
 loaded_model::loaded_model(const std::filesystem::path& path, std::uint32_t context,
                            const engine::rope_overrides& rope, std::uint32_t chunk_tokens,
-                           engine::kv_types kv, engine::adapter_room adapters)
+                           engine::kv_types kv, engine::adapter_room adapters, gpu::layer_tap tap)
     : file_(engine::gguf_file::open(path.string()).value()),
       model_(engine::load_model(file_, context, rope).value()) {
   gpu::host_backend_options options;
   options.chunk_tokens = chunk_tokens;
+  options.tap = std::move(tap);
   device_ = gpu::make_host_backend(options);
   engine::accelerator_config config;
   config.context_tokens = context;

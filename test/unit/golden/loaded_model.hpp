@@ -10,6 +10,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/layer_tap.hpp"
 
 namespace orcd::test {
 
@@ -17,7 +18,8 @@ class loaded_model {
  public:
   /// Throws engine::error_exception when the file or the model is refused.
   loaded_model(const std::filesystem::path& path, std::uint32_t context, const engine::rope_overrides& rope,
-               std::uint32_t chunk_tokens, engine::kv_types kv = {}, engine::adapter_room adapters = {});
+               std::uint32_t chunk_tokens, engine::kv_types kv = {}, engine::adapter_room adapters = {},
+               gpu::layer_tap tap = {});
 
   /// The sequence, which has not begun, has this adapter and no other. Throws engine::error_exception.
   void put_on(const engine::lora_adapter& adapter, float strength);

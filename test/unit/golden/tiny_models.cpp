@@ -152,6 +152,25 @@ BOOST_DATA_TEST_CASE(other_kv_types_err_by_their_steps, data::make(model_names),
   }
 }
 
+// Norms and sums follow the factors in what layers have beside the stream: logits hardly show a wrong one.
+BOOST_AUTO_TEST_CASE(inputs_of_layers_are_those_of_the_oracle) {
+  for (const std::string name : {"gemma4-inputs", "gemma4-odd"}) {
+    const auto golden = orcd::test::read_tiny_golden(name);
+    const golden_case& c = golden.cases.front();
+    constexpr std::size_t tokens = 4;
+    std::vector<float> seen;
+    loaded_model model(golden.model, c.context, c.rope, 16, {}, {},
+                       [&](std::string_view tap, std::uint32_t, std::span<const float> values) {
+                         if (tap == "layer_inputs") seen.assign(values.begin(), values.end());
+                       });
+    model.append(std::span(c.tokens).first(tokens));
+    BOOST_REQUIRE(!seen.empty());
+    const auto wanted = orcd::test::read_layer_inputs(name, seen.size());
+    BOOST_TEST(relative_error(seen, wanted) < 1e-6, name << ": " << relative_error(seen, wanted));
+    BOOST_TEST(norm(wanted) > 1.0);
+  }
+}
+
 // The stored logits tell right from wrong: a run with another rotary scaling misses both bounds.
 BOOST_AUTO_TEST_CASE(a_wrong_rotation_is_noticed) {
   const auto golden = orcd::test::read_tiny_golden("qwen2-yarn");

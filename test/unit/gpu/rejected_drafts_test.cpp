@@ -35,12 +35,12 @@ class mapped_cache {
   void spoil(engine::kv_page page, std::uint32_t place) {
     std::uint64_t part = 0;
     for (const engine::layer_spec& layer : spec_.layers) {
-      for (const std::uint32_t width : {spec_.key_length, spec_.cached_value_length()}) {
-        for (std::uint32_t head = 0; head < layer.kv_heads; ++head) {
-          const std::uint64_t row = kernels::attention_first_row(page, layer.kv_heads, head) + place;
+      for (const std::uint32_t width : {layer.key_length, spec_.cached_value_length(layer)}) {
+        for (std::uint32_t head = 0; head < layer.cached_heads(); ++head) {
+          const std::uint64_t row = kernels::attention_first_row(page, layer.cached_heads(), head) + place;
           std::fill_n(halves_ + part + row * width, width, half_nan);
         }
-        part += std::uint64_t{pages_} * layer.kv_heads * engine::kv_page_positions * width;
+        part += std::uint64_t{pages_} * layer.cached_heads() * engine::kv_page_positions * width;
       }
     }
     BOOST_REQUIRE(part * sizeof(std::uint16_t) <= bytes_);

@@ -55,13 +55,13 @@ engine::model_spec with_experts(std::uint32_t experts, std::uint32_t used, std::
   engine::model_spec spec;
   spec.embedding = 2'880;
   spec.vocab = 201'088;
-  spec.key_length = spec.value_length = 64;
   spec.experts = experts;
   spec.experts_used = used;
   spec.layers.resize(36);
   for (engine::layer_spec& layer : spec.layers) {
     layer.heads = 64;
     layer.kv_heads = 8;
+    layer.key_length = layer.value_length = 64;
     layer.ffn_size = ffn;
     if (experts > 0) layer.ffn = engine::ffn_kind::moe;
   }

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "test/unit/lora/helpers.hpp"
+#include "test/unit/model/gemma4_writer.hpp"
 
 using namespace orcd;
 using namespace orcd::test;
@@ -295,6 +296,29 @@ BOOST_AUTO_TEST_CASE(experts) {
   gguf_writer attention = empty_adapter("gpt-oss");
   add_pair(attention, "blk.0.attn_output.weight", 64, 64, 4);
   BOOST_TEST(accepted(read_gguf(attention, base->model)).pairs.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(keys_and_values_that_a_layer_has_not) {
+  const auto shared = load(gemma4({.shared = 2, .values_are_keys = false}));
+  for (const char* name : {"blk.2.attn_k.weight", "blk.2.attn_v.weight"}) {
+    gguf_writer w = empty_adapter("gemma4");
+    add_pair(w, name, 32, 32, 4);
+    expect_refusal(read_gguf(w, shared->model), {name, "reads the keys and values of a layer before it"});
+  }
+  gguf_writer query = empty_adapter("gemma4");
+  add_pair(query, "blk.2.attn_q.weight", 32, 64, 4);
+  BOOST_TEST(accepted(read_gguf(query, shared->model)).pairs.size() == 1U);
+  const auto same = load(gemma4({.experts = 4}));
+  gguf_writer values = empty_adapter("gemma4");
+  add_pair(values, "blk.1.attn_v.weight", 32, 64, 4);
+  expect_refusal(read_gguf(values, same->model), {"its values are its keys, and a pair beside those"});
+  gguf_writer keys = empty_adapter("gemma4");
+  add_pair(keys, "blk.1.attn_k.weight", 32, 64, 4);
+  add_pair(keys, "blk.1.ffn_down.weight", 64, 32, 4);  // of the dense part
+  BOOST_TEST(accepted(read_gguf(keys, same->model)).pairs.size() == 2U);
+  gguf_writer experts = empty_adapter("gemma4");
+  add_pair(experts, "blk.1.ffn_down_exps.weight", 24, 32, 4);
+  expect_refusal(read_gguf(experts, same->model), {"is of experts or their router"});
 }
 
 BOOST_AUTO_TEST_CASE(tied_output) {

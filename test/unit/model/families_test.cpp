@@ -23,8 +23,8 @@ BOOST_AUTO_TEST_CASE(llama) {
   BOOST_TEST(spec.context_length == 256U);
   BOOST_TEST(spec.embedding == 64U);
   BOOST_TEST(spec.vocab == weights.token_embd.rows());
-  BOOST_TEST(spec.key_length == 16U);
-  BOOST_TEST(spec.value_length == 16U);
+  BOOST_TEST(spec.layers[0].key_length == 16U);
+  BOOST_TEST(spec.layers[0].value_length == 16U);
   BOOST_TEST(spec.attention_scale == 0.25);
   BOOST_TEST(spec.experts == 0U);
   BOOST_REQUIRE(spec.layers.size() == 2U);
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(qwen2_and_qwen3) {
   o.family = "qwen3";
   o.head_dim = 32;  // heads * head_dim is more than the embedding
   const auto three = load(make_tiny_writer(o));
-  BOOST_TEST(three->model.spec.key_length == 32U);
+  BOOST_TEST(three->model.spec.layers[0].key_length == 32U);
   BOOST_TEST(three->model.weights.layers[0].attn_q.rows() == 128U);
   BOOST_TEST(three->model.weights.layers[0].attn_q_norm.elements() == 32U);
   BOOST_TEST(!three->model.weights.layers[0].attn_q_bias);

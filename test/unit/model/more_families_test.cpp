@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(glm) {
   const auto four = load_named("glm4");
   BOOST_TEST(four->model.spec.post_norms);
   BOOST_TEST(four->model.spec.layers[0].rope.dims == 8U);
-  BOOST_TEST(four->model.spec.key_length == 16U);
+  BOOST_TEST(four->model.spec.layers[0].key_length == 16U);
   const auto moe = load_named("glm4moe");
   const engine::model_spec& spec = moe->model.spec;
   BOOST_TEST((spec.layers[0].ffn == engine::ffn_kind::dense));
@@ -272,8 +272,8 @@ BOOST_AUTO_TEST_CASE(deepseek_latents) {
   BOOST_TEST(lite.latent.query_rank == 0U);
   BOOST_TEST(lite.latent.unrotated() == 32U);
   BOOST_TEST(lite.latent.value_length == 32U);
-  BOOST_TEST(lite.key_length == 80U);
-  BOOST_TEST(lite.value_length == 64U);
+  BOOST_TEST(lite.layers[0].key_length == 80U);
+  BOOST_TEST(lite.layers[0].value_length == 64U);
   BOOST_TEST(lite.layers[0].kv_heads == 1U);
   BOOST_TEST(lite.kv_bytes_per_token() == 3U * 80U * 2U);  // no values beside the keys
   BOOST_TEST((lite.routing == router_weighting::softmax_all));

@@ -7,6 +7,7 @@
 #include "gpu/plan/adapter_layout.hpp"
 #include "test/unit/gpu/adapter_rig.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
+#include "test/unit/model/gemma4_writer.hpp"
 
 namespace {
 
@@ -73,6 +74,21 @@ BOOST_AUTO_TEST_CASE(an_adapter_is_like_weights_that_it_is_merged_into) {
     BOOST_TEST(distance(got.front(), want.front()) < 1e-4,
                c.name << ": " << distance(got.front(), want.front()));
   }
+}
+
+// Where values are keys, a pair beside the keys changes both.
+BOOST_AUTO_TEST_CASE(a_pair_beside_keys_that_are_values_is_like_merged_weights) {
+  const test::bytes image = test::gemma4({.experts = 4}).build();
+  const auto beside_keys = [](lora_target target) { return target == lora_target::attn_k; };
+  const test::tiny_adapter_options options{.rank = 4, .seed = 9, .size = 1.0F, .wanted = beside_keys};
+  rig with(image, 1);
+  with.put(2, options);
+  rig merged(test::merged(image, test::make_tiny_adapter(with.model(), options), 0.75F), 1);
+  const auto prompt = with.prompt(1);
+  const logits_list got = with.alone(prompt, {{2, 0.75F}});
+  const logits_list want = merged.alone(prompt, {});
+  BOOST_TEST(distance(with.alone(prompt, {}).front(), want.front()) > 1e-2);
+  BOOST_TEST(distance(got.front(), want.front()) < 1e-3, distance(got.front(), want.front()));
 }
 
 BOOST_AUTO_TEST_CASE(four_adapters_in_four_slots_are_like_each_alone) {

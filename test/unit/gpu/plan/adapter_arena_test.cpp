@@ -57,8 +57,7 @@ BOOST_FIXTURE_TEST_CASE(a_model_whose_products_activate, given) {
 BOOST_FIXTURE_TEST_CASE(a_model_whose_products_read_integers, given) {
   model.spec.integer_activations = true;
   const engine::layer_spec& layer = model.spec.layers.front();
-  const std::uint64_t widest =
-      std::max({model.spec.embedding, layer.ffn_size, layer.heads * model.spec.value_length});
+  const std::uint64_t widest = std::max({model.spec.embedding, layer.ffn_size, layer.attended_rows()});
   const auto all = arena({1, 8}, 4, 100);
   BOOST_TEST(all.floats == all.gate_up);
   BOOST_TEST(all.staging - all.floats == vram_aligned(100 * widest * 4));

@@ -17,9 +17,11 @@ bool contains(const std::string& text, const std::string& part) {
 
 engine::model_spec spec_of(std::uint32_t layers, std::uint32_t kv_heads, std::uint32_t width) {
   engine::model_spec spec;
-  spec.key_length = spec.value_length = width;
   spec.layers.resize(layers);
-  for (auto& layer : spec.layers) layer.kv_heads = kv_heads;
+  for (auto& layer : spec.layers) {
+    layer.kv_heads = kv_heads;
+    layer.key_length = layer.value_length = width;
+  }
   return spec;
 }
 

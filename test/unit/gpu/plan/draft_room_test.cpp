@@ -12,8 +12,8 @@ namespace {
 engine::model_spec of(std::uint32_t vocab, std::uint32_t heads) {
   engine::model_spec spec;
   spec.vocab = vocab;
-  spec.key_length = spec.value_length = 64;
   spec.layers.resize(2);
+  for (engine::layer_spec& layer : spec.layers) layer.key_length = layer.value_length = 64;
   spec.layers.front().heads = heads / 2;
   spec.layers.back().heads = heads;
   return spec;

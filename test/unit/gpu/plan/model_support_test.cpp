@@ -11,9 +11,11 @@ namespace {
 
 model_spec plain() {
   model_spec spec;
-  spec.key_length = spec.value_length = 64;
   spec.layers.resize(2);
-  for (engine::layer_spec& layer : spec.layers) layer.ffn_size = 96;
+  for (engine::layer_spec& layer : spec.layers) {
+    layer.key_length = layer.value_length = 64;
+    layer.ffn_size = 96;
+  }
   return spec;
 }
 
@@ -41,6 +43,14 @@ BOOST_AUTO_TEST_CASE(each_feature_takes_a_model_out_of_the_decode_program) {
       [](model_spec& s) { s.expert_groups = 4; },
       [](model_spec& s) { s.biased_choice = true; },
       [](model_spec& s) { s.layers[1].shared_size = 64; },
+      [](model_spec& s) { s.layers[1].reads_other_cache = true; },
+      [](model_spec& s) { s.layers[1].values_from_keys = true; },
+      [](model_spec& s) { s.layers[1].expert_size = 64; },
+      [](model_spec& s) { s.value_norm = true; },
+      [](model_spec& s) { s.dense_and_experts = true; },
+      [](model_spec& s) { s.router_norm = true; },
+      [](model_spec& s) { s.output_scales = true; },
+      [](model_spec& s) { s.layer_inputs = 8; },
   };
   for (const change& apply : changes) {
     model_spec spec = plain();
@@ -80,12 +90,12 @@ BOOST_AUTO_TEST_CASE(what_the_program_has_keeps_a_model_in_it) {
 BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
   BOOST_TEST(gpu::check_cuda_support(plain()).has_value());
   model_spec wide = plain();
-  wide.key_length = wide.value_length = 258;
-  BOOST_TEST(gpu::check_cuda_support(wide).error().message.find("up to 256") != std::string::npos);
-  wide.key_length = wide.value_length = 256;
+  wide.layers[1].key_length = wide.layers[1].value_length = 514;
+  BOOST_TEST(gpu::check_cuda_support(wide).error().message.find("up to 512") != std::string::npos);
+  wide.layers[1].key_length = wide.layers[1].value_length = 512;
   BOOST_TEST(gpu::check_cuda_support(wide).has_value());
   model_spec unequal = plain();
-  unequal.value_length = 32;
+  unequal.layers[1].value_length = 32;
   BOOST_TEST(!gpu::check_cuda_support(unequal));
   model_spec latent = plain();
   latent.latent = {.rank = 64, .key_length = 48, .value_length = 32, .rotated = 16};

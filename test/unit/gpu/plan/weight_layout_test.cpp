@@ -10,6 +10,7 @@
 #include "engine/model/model_tensors.hpp"
 #include "gpu/plan/arena_plan.hpp"
 #include "gpu/plan/latent_weights.hpp"
+#include "gpu/plan/model_support.hpp"
 #include "test/support/tiny_model.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 
@@ -57,6 +58,7 @@ BOOST_AUTO_TEST_SUITE(weight_layout)
 BOOST_AUTO_TEST_CASE(pieces_of_every_family_are_aligned_disjoint_and_inside) {
   for (const tiny_case& c : every_tiny_model()) {
     const loaded_model m(c.options);
+    if (!gpu::check_cuda_support(m.model.spec)) continue;
     const auto layout = gpu::lay_out_weights(m.model, base);
     BOOST_REQUIRE_MESSAGE(layout, c.name);
     std::vector<range> ranges;
@@ -96,6 +98,7 @@ BOOST_AUTO_TEST_CASE(an_encoder_has_its_tables_and_norms) {
 BOOST_AUTO_TEST_CASE(every_byte_of_every_tensor_is_read_once) {
   for (const tiny_case& c : every_tiny_model()) {
     const loaded_model m(c.options);
+    if (!gpu::check_cuda_support(m.model.spec)) continue;
     const auto layout = gpu::lay_out_weights(m.model, base);
     BOOST_REQUIRE_MESSAGE(layout, c.name);
     // Frequency factors go into a table of the forward pass, not into the arena.

@@ -47,6 +47,33 @@ std::vector<float> silu(const std::vector<float>& gate, bool clamped, kernels::h
 
 BOOST_AUTO_TEST_SUITE(rows)
 
+// A factor of 1 changes no bit.
+BOOST_AUTO_TEST_CASE(rms_norm_without_weights_is_that_with_ones) {
+  kernels::host::thread_pool pool(2);
+  std::mt19937_64 random(2);
+  for (const std::uint32_t width : {1U, 17U, 512U}) {
+    const std::vector<float> x = test::random_floats(std::size_t{6} * width, random);
+    const std::vector<float> ones(width, 1.0F);
+    test::on_every_level([&](kernels::host::isa_level) {
+      const auto normed = [&](const float* weight) {
+        std::vector<float> out(x.size());
+        kernels::host::rms_norm({.x = x.data(),
+                                 .out = out.data(),
+                                 .weight = weight,
+                                 .x_stride = 2 * std::size_t{width},
+                                 .out_stride = 2 * std::size_t{width},
+                                 .rows = 3,
+                                 .heads = 2,
+                                 .width = width,
+                                 .eps = 1e-5F},
+                                pool);
+        return out;
+      };
+      BOOST_TEST(same_bits(normed(nullptr), normed(ones.data())));
+    });
+  }
+}
+
 BOOST_AUTO_TEST_CASE(rms_norm_agrees_with_f64) {
   kernels::host::thread_pool pool(2);
   std::mt19937_64 random(1);

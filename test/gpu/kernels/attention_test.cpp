@@ -375,7 +375,7 @@ struct stored_and_decoded {
 };
 /// Of rows of `stride` values whose heads `change` has said what to do with.
 template <class Change>
-stored_and_decoded store_and_decode(const sequence& s, std::span<const float> rows, Change change) {
+stored_and_decoded store_and_decode(sequence& s, std::span<const float> rows, Change change) {
   const device_array<float> qkv{rows};
   device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
   device_array<float> partial(kernels::decode_partial_floats(s.count, s.geo.heads, s.pages, s.padded));
@@ -407,7 +407,7 @@ BOOST_DATA_TEST_CASE(values_may_be_keys_and_a_cache_another_layers,
   const std::vector<float> weight(g.width, 0.75F);
   const device_array<float> norm{std::span<const float>(weight)};
   for (const engine::kv_type type : {engine::kv_type::f16, engine::kv_type::q8_0}) {
-    const sequence s(g, length, 11, {type, type});
+    sequence s(g, length, 11, {type, type});
     std::vector<float> copied = s.values, without = s.values, queries;
     for (std::uint32_t i = 0; i < length; ++i) {
       float* const row = copied.data() + std::size_t{i} * s.stride;
@@ -443,7 +443,7 @@ BOOST_DATA_TEST_CASE(values_may_be_keys_and_a_cache_another_layers,
 // The norm of values, as the cache has it: of f16 by f64.
 BOOST_AUTO_TEST_CASE(normed_values_are_those_of_f64) {
   const geometry g{2, 2, 512, 0, false};
-  const sequence s(g, 40, 12);
+  sequence s(g, 40, 12);
   const auto got = store_and_decode(s, s.values, [](kernels::rope_store_args& a) { a.value_norm = true; });
   const auto* const halves = reinterpret_cast<const __half*>(got.values.data());
   const std::int32_t page = s.page_table->read()[0];

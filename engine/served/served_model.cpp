@@ -45,10 +45,11 @@ std::vector<token_id> rows_to_ban(std::uint32_t rows, std::span<const std::int64
 result<std::vector<token_id>> banned_without_tokenizer(const gguf_file& file, std::uint32_t rows,
                                                        const std::vector<token_id>& ends) {
   const auto names = file.get_strings("tokenizer.ggml.tokens");
-  const auto types = file.get_integers("tokenizer.ggml.token_type");
+  auto types = file.get_integers("tokenizer.ggml.token_type");
   if (!names) return names.error();
   if (!types) return types.error();
   if (names->empty()) return std::vector<token_id>();
+  if (const auto added = add_suppressed_tokens(file, rows, *types); !added) return added.error();
   return rows_to_ban(
       rows, *types, [&](std::uint32_t row) { return row < names->size() && !(*names)[row].empty(); },
       [&](token_id id) { return std::find(ends.begin(), ends.end(), id) != ends.end(); });
@@ -87,8 +88,9 @@ result<served_model> open_served_model(const model_source& source) {
                                               " tokens but the model's vocabulary only " +
                                               std::to_string(rows) + " rows"};
   }
-  const auto types = token_types_of(*file, **vocabulary);
+  auto types = token_types_of(*file, **vocabulary);
   if (!types) return types.error();
+  if (const auto added = add_suppressed_tokens(*file, rows, *types); !added) return added.error();
   auto plan_for = plan_of(source, spec->spec);
   plan_for.banned_tokens = banned_tokens(**vocabulary, rows, *types);
   const auto ends = (*vocabulary)->end_of_generation();
@@ -105,6 +107,20 @@ result<served_model> open_served_model(const model_source& source) {
                       std::move(plan_for),
                       *beside ? sha256_of((*beside)->text) : source.tokenizer_pre,
                       std::move(pairs)};
+}
+
+result<void> add_suppressed_tokens(const gguf_file& file, std::uint32_t rows,
+                                   std::vector<std::int64_t>& token_types) {
+  const auto listed = file.get_integers("tokenizer.ggml.suppress_tokens");
+  if (!listed) return listed.error();
+  constexpr std::int64_t normal = 1;
+  for (const std::int64_t id : *listed) {
+    if (id < 0 || id >= static_cast<std::int64_t>(rows)) continue;
+    const auto row = static_cast<std::size_t>(id);
+    if (token_types.size() <= row) token_types.resize(row + 1, normal);
+    token_types[row] = gguf_token_unused;
+  }
+  return {};
 }
 
 std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,

@@ -47,6 +47,11 @@ struct served_model {
 /// vocabulary, if it has one, does not have or marks unused.
 [[nodiscard]] result<served_model> open_token_model(const model_source& source, std::vector<token_id> ends);
 
+/// Makes unused what the file lists as tokens that must not be sampled (tokenizer.ggml.suppress_tokens, as of
+/// Gemma 4); ids that are no row are left. Errors: model_load_failed.
+[[nodiscard]] result<void> add_suppressed_tokens(const gguf_file& file, std::uint32_t rows,
+                                                 std::vector<std::int64_t>& token_types);
+
 /// Rows of the output matrix that must never be sampled: those beyond the tokenizer's vocabulary and
 /// those it marks unused or leaves empty. `token_types` are GGUF's (5 = unused), or empty.
 /// End-of-generation tokens are never banned, other control tokens neither.

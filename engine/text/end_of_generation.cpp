@@ -20,6 +20,10 @@ constexpr std::array<std::string_view, 35> end_texts = {
     "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
     "<reponame>", "<|file_sep|>", "<|fim_sep|>"};
 
+/// In Gemma 4's tokenizer: the end of a turn, of a text, and what begins the result of a call.
+constexpr std::array<std::string_view, 3> gemma4_ends = {"<turn|>", "<eos>", "<|tool_response>"};
+constexpr std::string_view html_end = "</s>";
+
 bool is_bracketed(std::string_view text) {
   return text.starts_with("<|") && text.ends_with("|>");
 }
@@ -39,6 +43,18 @@ std::vector<token_id> mark_end_tokens(vocabulary& vocab) {
     ends.push_back(id);
   }
   return ends;
+}
+
+void settle_gemma4(std::span<token_entry> tokens) {
+  for (token_entry& token : tokens) {
+    if (std::find(gemma4_ends.begin(), gemma4_ends.end(), token.piece) != gemma4_ends.end())
+      token.kind = token_kind::control;
+    if (token.piece == html_end) token.kind = token_kind::normal;
+  }
+}
+
+bool is_gemma4_text(std::string_view piece) noexcept {
+  return piece == html_end;
 }
 
 void apply_harmony(vocabulary& vocab, std::vector<token_id>& ends) {

@@ -214,12 +214,23 @@ void mark_byte_tokens(std::vector<token_entry>& tokens) {
   }
 }
 
+bool is_gemma4(const gguf_file& file) {
+  const auto model = file.get_string(key("model"), "");
+  return model && *model == "gemma4";
+}
+
 /// The name that `chosen`, if it is not empty, or the file gives. Files of Gemma 4 have it as their model.
 result<std::string_view> name_of_preset(const gguf_file& file, std::string_view chosen) {
   if (!chosen.empty()) return chosen;
-  const auto model = file.get_string(key("model"), "");
-  if (model && *model == "gemma4") return std::string_view("gemma4");
+  if (is_gemma4(file)) return std::string_view("gemma4");
   return file.get_string(key("pre"), "default");
+}
+
+/// Some files name a tag of HTML as an end.
+void leave_out_text(const vocabulary& vocab, vocab_rules& rules) {
+  std::erase_if(rules.end_of_generation, [&](token_id id) { return is_gemma4_text(vocab.piece(id)); });
+  if (rules.eos >= 0 && is_gemma4_text(vocab.piece(rules.eos)))
+    rules.eos = likely_eos(vocab, rules.end_of_generation);
 }
 
 result<std::unique_ptr<tokenizer>> make_bpe(const gguf_file& file, std::vector<token_entry> tokens,
@@ -242,12 +253,14 @@ result<std::unique_ptr<tokenizer>> make_bpe(const gguf_file& file, std::vector<t
     settings.fuse_unknown = true;
     mark_byte_tokens(tokens);
   }
+  if (is_gemma4(file)) settle_gemma4(tokens);
   auto vocab = vocabulary::make(tokens, settings.how);
   if (!vocab) return vocab.error();
   auto merges = read_merges(file, *vocab, settings.how);
   if (!merges) return merges.error();
   auto rules = read_rules(file, *vocab, false, preset->add_bos);
   if (!rules) return rules.error();
+  if (is_gemma4(file)) leave_out_text(*vocab, *rules);
   rules->kind = "gguf-bpe/" + std::string(*pre);
   settings.stages = std::move(preset->stages);
   settings.ignore_merges = preset->ignore_merges;

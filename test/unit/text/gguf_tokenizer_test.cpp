@@ -220,6 +220,26 @@ BOOST_AUTO_TEST_CASE(ends_and_infill_tokens_of_other_families_are_known) {
   BOOST_TEST(tok->infill().middle == 39);
 }
 
+// Converters of Gemma 4 give its marks one type or another, and files name one end or another.
+BOOST_AUTO_TEST_CASE(ends_of_gemma4_are_known_by_their_texts) {
+  for (const std::int32_t type : {1, 3, 4}) {
+    tiny t;
+    for (const char* text : {"<turn|>", "<eos>", "<|tool_response>", "</s>"}) t.add(text, type);  // 32..35
+    t.writer.add("tokenizer.ggml.eos_token_id", std::uint32_t{35});
+    t.writer.add("tokenizer.ggml.eot_token_id", std::uint32_t{32});
+    const auto tok = load_good(t.write("gemma4"));
+    for (const token_id id : {32, 33, 34}) {
+      BOOST_TEST(tok->is_end_of_generation(id), id);
+      BOOST_TEST(tok->is_control(id), id);
+    }
+    BOOST_TEST(!tok->is_end_of_generation(35));
+    BOOST_TEST(!tok->is_control(35));
+    BOOST_TEST(tok->eos() == 29);  // not the one that the file names
+    BOOST_TEST(tok->decode(ids{0, 35, 32}, false) == "a</s>");
+    check_ids(tok->encode("a<turn|>", {false, true}), {0, 32});
+  }
+}
+
 // BPE over SentencePiece's spelling: U+2581 for a space, no words, bytes for what has no token.
 BOOST_AUTO_TEST_CASE(gemma4_merges_whole_texts) {
   tiny t;

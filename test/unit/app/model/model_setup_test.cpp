@@ -9,6 +9,7 @@
 
 #include "app/identity/model_digest.hpp"
 #include "engine/base/sha256.hpp"
+#include "test/support/gguf_writer.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace {
@@ -56,6 +57,18 @@ BOOST_AUTO_TEST_CASE(unused_absent_and_surplus_rows_are_banned_and_no_others) {
   BOOST_TEST(engine::banned_tokens(tokenizer, 7, types) == (std::vector<token_id>{2, 3, 5, 6}),
              boost::test_tools::per_element());
   BOOST_TEST(engine::banned_tokens(tokenizer, 5, {}) == (std::vector<token_id>{3}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_a_file_suppresses_is_banned_but_for_ends) {
+  test::gguf_writer writer;
+  writer.add("tokenizer.ggml.suppress_tokens", std::vector<std::int32_t>{1, 4, 6, -1, 7});
+  const auto image = writer.build();
+  const auto file = engine::gguf_file::parse(image, "test.gguf").value();
+  const listed_tokenizer tokenizer({"a", "<image|>", "b", "c", "<|end|>"});
+  std::vector<std::int64_t> types{1, 1, 5};
+  BOOST_REQUIRE(engine::add_suppressed_tokens(file, 7, types).has_value());
+  BOOST_TEST(engine::banned_tokens(tokenizer, 7, types) == (std::vector<token_id>{1, 2, 5, 6}),
              boost::test_tools::per_element());
 }
 

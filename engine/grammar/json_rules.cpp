@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "engine/text/utf8.hpp"
@@ -131,46 +130,6 @@ std::string in_quotes(std::string_view text) {
     }
   }
   return out + '"';
-}
-
-expr exact_value(const boost::json::value& value, const expr& gap) {
-  std::vector<expr> out;
-  const auto put = [&](std::string_view text) { out.push_back(literal(text)); };
-  switch (value.kind()) {
-    case boost::json::kind::null: return literal("null");
-    case boost::json::kind::bool_: return literal(value.get_bool() ? "true" : "false");
-    case boost::json::kind::int64: return literal(std::to_string(value.get_int64()));
-    case boost::json::kind::uint64: return literal(std::to_string(value.get_uint64()));
-    case boost::json::kind::double_: {
-      std::array<char, 32> buffer;
-      const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.get_double()).ptr;
-      return literal({buffer.data(), static_cast<std::size_t>(end - buffer.data())});
-    }
-    case boost::json::kind::string: return literal(in_quotes(value.get_string()));
-    case boost::json::kind::array:
-      put("[");
-      for (const auto& item : value.get_array()) {
-        if (out.size() > 1) put(",");
-        out.push_back(gap);
-        out.push_back(exact_value(item, gap));
-      }
-      if (!value.get_array().empty()) out.push_back(gap);
-      put("]");
-      return sequence(std::move(out));
-    case boost::json::kind::object:
-      put("{");
-      for (const auto& member : value.get_object()) {
-        if (out.size() > 1) put(",");
-        out.push_back(gap);
-        put(in_quotes(member.key()) + ":");
-        out.push_back(gap);
-        out.push_back(exact_value(member.value(), gap));
-      }
-      if (!value.get_object().empty()) out.push_back(gap);
-      put("}");
-      return sequence(std::move(out));
-  }
-  return literal("null");
 }
 
 }  // namespace orcd::engine::grammar

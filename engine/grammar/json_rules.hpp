@@ -69,7 +69,4 @@ struct scaled_number {
 /// A string in its quotes, spelled as string_character does.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
-/// This value and no other, with the white space that `gap` matches between its parts.
-[[nodiscard]] expr exact_value(const boost::json::value& value, const expr& gap);
-
 }  // namespace orcd::engine::grammar

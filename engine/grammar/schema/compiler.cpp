@@ -107,8 +107,11 @@ class attempts {
 
 }  // namespace
 
-json_grammar::json_grammar(program_builder& builder)
-    : builder_(builder), gap_(call(builder.add("#", whitespace()))) {}
+json_grammar::json_grammar(program_builder& builder, value_form form)
+    : builder_(builder),
+      form_(std::move(form)),
+      // A form of a model's own is written as the model writes it.
+      gap_(form_.is_json() ? call(builder.add("#", whitespace())) : literal("")) {}
 
 expr json_grammar::plain_number(bool whole) {
   auto& made = numbers_[whole ? 1 : 0];
@@ -116,12 +119,41 @@ expr json_grammar::plain_number(bool whole) {
   return *made;
 }
 
+expr json_grammar::any_text(std::uint32_t least, std::uint32_t most) {
+  if (form_.is_json()) return counted_call(string_rule, least, most);
+  const bool counted = least > 0 || most != unbounded;
+  if (!counted && text_) return *text_;
+  const rule_id rule = builder_.declare("#");
+  builder_.define_common(rule, {form_.characters(least, most)}, form_.never());
+  if (!counted) text_ = call(rule);
+  return call(rule);
+}
+
 expr json_grammar::matching(std::string_view pattern, const std::string& where) {
   const auto known = patterns_.find(pattern);
   if (known != patterns_.end()) return known->second;
   const compile_budget::place here(where);
-  const expr body = in_quotes(string_matching(pattern, where));
-  return patterns_.emplace(pattern, call(builder_.add(where, body))).first->second;
+  const expr body = form_.matching(pattern, where);
+  const rule_id rule = builder_.declare(where);
+  if (form_.is_json()) {
+    builder_.define(rule, body);
+  } else {
+    builder_.define_common(rule, {body}, form_.never());
+  }
+  return patterns_.emplace(pattern, call(rule)).first->second;
+}
+
+expr json_grammar::any_name() {
+  if (form_.is_json()) return call(string_rule);
+  if (!name_) name_ = call(builder_.add("#", form_.plain_name()));
+  return *name_;
+}
+
+expr json_grammar::name_matching(std::string_view pattern, const std::string& where) {
+  if (form_.is_json()) return matching(pattern, where);
+  const rule_id rule = builder_.declare(where);
+  builder_.define_common(rule, {form_.plain_name(), form_.name_matching(pattern, where)}, {});
+  return call(rule);
 }
 
 expr json_grammar::any_value() {
@@ -145,9 +177,9 @@ void json_grammar::define_any() {
                      optional(sequence({item, repeat(sequence({comma, item}), 0, unbounded), gap_})),
                      literal(close)});
   };
-  builder_.define(object_, listed("{", sequence({call(string_rule), literal(":"), gap_, call(value_)}), "}"));
+  builder_.define(object_, listed("{", sequence({any_name(), literal(":"), gap_, call(value_)}), "}"));
   builder_.define(array, listed("[", call(value_), "]"));
-  builder_.define(value_, choice({call(object_), call(array), call(string_rule), plain_number(false),
+  builder_.define(value_, choice({call(object_), call(array), any_text(), plain_number(false),
                                   literal("true"), literal("false"), literal("null")}));
 }
 
@@ -360,7 +392,7 @@ bool schema_compiler::fits(const json::value& value, const object& schema, const
   const auto matches = [&](const json::value& pattern) {
     if (!pattern.is_string()) fail(at, "must be a string");
     return builder_.matches(shared_.matching(view(pattern.get_string()), at)->rule,
-                            in_quotes(view(value.get_string())));
+                            shared_.form().text(view(value.get_string())));
   };
   if (value.is_string() && keyword == "pattern")
     return std::all_of(as_list(asked).begin(), as_list(asked).end(), matches);
@@ -390,7 +422,7 @@ expr schema_compiler::values(const object& schema, const std::string& where) {
       const std::string keyword(view(member.key()));
       return keyword == "enum" || fits(item, schema, keyword, deeper(where, keyword));
     });
-    if (valid) out.push_back(exact_value(item, shared_.gap()));
+    if (valid) out.push_back(shared_.form().exact(item, shared_.gap()));
   }
   if (out.empty()) contradict(where, "none of the values of enum is valid under the rest");
   return choice(std::move(out));

@@ -17,6 +17,7 @@
 #include "engine/grammar/expression.hpp"
 #include "engine/grammar/program_builder.hpp"
 #include "engine/grammar/schema/keywords.hpp"
+#include "engine/grammar/schema/value_form.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -34,23 +35,31 @@ struct schema_limits {
   std::uint32_t step = 1'000;            ///< multipleOf
 };
 
-/// The rules that schemas share: white space, plain numbers, any JSON value. One object for each program.
+/// The rules that schemas share: white space, plain numbers, any value. One object for each program and form.
 class json_grammar {
  public:
-  explicit json_grammar(program_builder& builder);
+  explicit json_grammar(program_builder& builder, value_form form = {});
+  [[nodiscard]] const value_form& form() const noexcept { return form_; }
   [[nodiscard]] expr gap() const { return gap_; }
   /// A number, or an integer, without bounds.
   [[nodiscard]] expr plain_number(bool whole);
-  /// A string whose value matches the pattern; each pattern is compiled once.
+  /// A text of so many characters.
+  [[nodiscard]] expr any_text(std::uint32_t least = 0, std::uint32_t most = unbounded);
+  /// A text whose value matches the pattern; each pattern is compiled once.
   [[nodiscard]] expr matching(std::string_view pattern, const std::string& where);
+  /// The name of a member.
+  [[nodiscard]] expr any_name();
+  /// A name that matches the pattern, where that is all that is asked.
+  [[nodiscard]] expr name_matching(std::string_view pattern, const std::string& where);
   [[nodiscard]] expr any_value();
   [[nodiscard]] expr any_object();
 
  private:
   void define_any();
   program_builder& builder_;
+  value_form form_;
   expr gap_;
-  std::optional<expr> numbers_[2];
+  std::optional<expr> numbers_[2], text_, name_;
   std::map<std::string, expr, std::less<>> patterns_;
   bool defined_ = false;
   rule_id value_ = 0, object_ = 0;

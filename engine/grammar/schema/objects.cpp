@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "engine/grammar/json_rules.hpp"
-#include "engine/grammar/regex.hpp"
 #include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/merge.hpp"
@@ -27,13 +26,6 @@ bool is_excluded(const json::value& property) {
   return property.is_bool() && !property.get_bool();
 }
 
-// Any name that is spelled without escapes, so that it can be told from others by its bytes.
-expr plain_name() {
-  const expr character =
-      choice({code_points(0x20, 0x21), code_points(0x23, 0x5B), code_points(0x5D, 0x10FFFF)});
-  return sequence({literal("\""), repeat(character, 0, unbounded), literal("\"")});
-}
-
 }  // namespace
 
 bool schema_compiler::add_patterns(json::key_value_pair& property, const json::object& patterns,
@@ -42,7 +34,7 @@ bool schema_compiler::add_patterns(json::key_value_pair& property, const json::o
   for (const auto& pattern : patterns) {
     const std::string at = deeper(deeper(where, "patternProperties"), view(pattern.key()));
     const rule_id rule = shared_.matching(view(pattern.key()), at)->rule;
-    if (!builder_.matches(rule, in_quotes(view(property.key())))) continue;
+    if (!builder_.matches(rule, shared_.form().text(view(property.key())))) continue;
     matched = true;
     property.value() = object_of("allOf", list_of(property.value(), pattern.value()));
   }
@@ -112,7 +104,7 @@ expr schema_compiler::further_member(const object& schema, const json::object& n
   const json::object* patterns = patterns_of(schema, where);
   const json::value* more = schema.if_contains("additionalProperties");
   std::vector<expr> names, out;
-  for (const auto& member : named) names.push_back(literal(in_quotes(view(member.key()))));
+  for (const auto& member : named) names.push_back(shared_.form().name(view(member.key())));
   if (patterns != nullptr) add_pattern_members(*patterns, names, where, depth, out);
   const bool excluding =
       std::all_of(named.begin(), named.end(), [](const auto& member) { return is_excluded(member.value()); });
@@ -122,12 +114,12 @@ expr schema_compiler::further_member(const object& schema, const json::object& n
         free ? shared_.any_value() : part(*more, deeper(where, "additionalProperties"), depth + 1, false);
     if (patterns != nullptr) {
       for (const auto& pattern : *patterns)
-        names.push_back(in_quotes(string_matching(view(pattern.key()), where)));
+        names.push_back(shared_.form().name_matching(view(pattern.key()), where));
     }
-    expr key = call(string_rule);
+    expr key = shared_.any_name();
     if (!names.empty()) {
       const rule_id rule = builder_.declare(where);
-      builder_.define_common(rule, {plain_name()}, names);
+      builder_.define_common(rule, {shared_.form().plain_name()}, names);
       key = call(rule);
     }
     out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
@@ -143,14 +135,17 @@ void schema_compiler::add_pattern_members(const json::object& patterns, const st
          "has more than " + std::to_string(limits_.patterns) + " patterns");
   for (const auto& member : patterns) {
     const std::string at = deeper(deeper(where, "patternProperties"), view(member.key()));
-    expr key = shared_.matching(view(member.key()), at);
+    const value_form& form = shared_.form();
+    expr key = shared_.name_matching(view(member.key()), at);
     if (!names.empty() || patterns.size() > 1) {
       std::vector<expr> others = names;
       for (const auto& other : patterns) {
-        if (other.key() != member.key()) others.push_back(in_quotes(string_matching(view(other.key()), at)));
+        if (other.key() != member.key()) others.push_back(form.name_matching(view(other.key()), at));
       }
       const rule_id rule = builder_.declare(at);
-      builder_.define_common(rule, {in_quotes(string_matching(view(member.key()), at))}, others);
+      std::vector<expr> all{form.name_matching(view(member.key()), at)};
+      if (!form.is_json()) all.push_back(form.plain_name());
+      builder_.define_common(rule, all, others);
       key = call(rule);
     }
     const expr content = part(member.value(), at, depth + 1, false);
@@ -238,7 +233,7 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
   for (const auto& member : named) {
     const std::string at = deeper(deeper(where, "properties"), view(member.key()));
     required.push_back(wanted.contains(view(member.key())));
-    parts.push_back(sequence({literal(in_quotes(view(member.key())) + ":"), shared_.gap(),
+    parts.push_back(sequence({shared_.form().name(view(member.key())), literal(":"), shared_.gap(),
                               part(member.value(), at, depth + 1, required.back())}));
   }
   bool open = false;

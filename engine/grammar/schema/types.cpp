@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/grammar/character_sets.hpp"
 #include "engine/grammar/json_rules.hpp"
-#include "engine/grammar/regex.hpp"
 #include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/schema/formats.hpp"
 #include "engine/grammar/schema/keywords.hpp"
@@ -81,18 +79,19 @@ std::string_view text_of(const json::value& value, const std::string& where) {
 }
 
 // What "not" says of strings.
-std::vector<expr> excluded_strings(const json::object& schema, const std::string& where) {
+std::vector<expr> excluded_strings(const value_form& form, const json::object& schema,
+                                   const std::string& where) {
   std::vector<expr> out;
   const json::value* list = schema.if_contains("not");
   if (list == nullptr) return out;
   const std::string at = deeper(where, "not");
   for (const json::value& part : list->as_array()) {
     if (const json::value* pattern = part.as_object().if_contains("pattern"))
-      out.push_back(in_quotes(string_matching(text_of(*pattern, at), at)));
+      out.push_back(form.matching(text_of(*pattern, at), at));
     const json::value* values = part.as_object().if_contains("enum");
     if (values == nullptr) continue;
     for (const json::value& value : values->as_array())
-      out.push_back(literal(in_quotes(view(value.as_string()))));
+      out.push_back(literal(form.text(view(value.as_string()))));
   }
   return out;
 }
@@ -140,14 +139,16 @@ expr schema_compiler::string(const object& schema, const std::string& where) {
     const std::string at = deeper(where, "format");
     asked.push_back({pattern_of_format(text_of(*format, at)), at});
   }
-  const std::vector<expr> excluded = excluded_strings(schema, where);
+  const value_form& form = shared_.form();
+  std::vector<expr> excluded = excluded_strings(form, schema, where);
   const bool counted = least > 0 || most != unbounded;
-  if (excluded.empty() && asked.empty()) return counted_call(string_rule, least, most);
+  if (excluded.empty() && asked.empty()) return shared_.any_text(least, most);
   if (excluded.empty() && asked.size() == 1 && !counted)
     return shared_.matching(asked[0].pattern, asked[0].where);
   std::vector<expr> all;
-  for (const asked_text& one : asked) all.push_back(in_quotes(string_matching(one.pattern, one.where)));
-  if (counted || asked.empty()) all.push_back(in_quotes(repeat(string_character(0, last_code), least, most)));
+  for (const asked_text& one : asked) all.push_back(form.matching(one.pattern, one.where));
+  if (counted || asked.empty()) all.push_back(form.characters(least, most));
+  for (const expr& no_text : form.never()) excluded.push_back(no_text);
   const rule_id rule = builder_.declare(where);
   builder_.define_common(rule, all, excluded);
   return call(rule);

@@ -12,6 +12,8 @@ namespace orcd::engine {
                                                              bool lenient);
 /// name(key=value, ...) with the values of JSON or of Python; tuples are lists, prefixed strings are none.
 [[nodiscard]] std::unique_ptr<call_body> make_python_reader();
+/// The name and an object with bare names, and texts between marks.
+[[nodiscard]] std::unique_ptr<call_body> make_marked_reader(const call_syntax& syntax);
 /// The name of a function that is offered, white space, an object.
 [[nodiscard]] std::unique_ptr<call_body> make_named_reader(std::shared_ptr<const argument_types> types);
 

@@ -157,6 +157,14 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .name = "{\"name\": \"",
      .middle = "\", \"parameters\": ",
      .tail = "}"},
+    {.of = call_format::gemma4,
+     .what = body::marked,
+     .open = "<|tool_call>",
+     .close = "<tool_call|>",
+     .result = "<|tool_response>",
+     .each = true,
+     .name = "call:",
+     .quote = "<|\"|>"},
     {.of = call_format::generic,
      .what = body::objects,
      .name = "{\"name\": \"",
@@ -193,14 +201,14 @@ std::vector<std::string_view> marks_of(const output_format& format) {
     return {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"};
   }
   const call_syntax& syntax = syntax_of(format.calls);
-  std::vector<std::string_view> out{syntax.open, syntax.kind, syntax.other, syntax.close};
+  std::vector<std::string_view> out{syntax.open, syntax.kind, syntax.other, syntax.close, syntax.quote};
   if (syntax.what == call_syntax::body::lead_name) out.insert(out.end(), {"[CALL_ID]", "[ARGS]"});
   // Elements with an end of their own may be tokens; "<function=" and the like are the beginning of a text.
   const element_syntax& elements = syntax.elements;
   if (elements.key_open.ends_with('>')) {
     out.insert(out.end(), {elements.key_open, elements.key_close, elements.value_open, elements.value_close});
   }
-  for (const mark_pair& pair : {reasoning_marks(format), answer_marks(format)}) {
+  for (const mark_pair& pair : {mark_pair(reasoning_marks(format)), answer_marks(format)}) {
     out.insert(out.end(), {pair.open, pair.close});
   }
   std::erase(out, std::string_view());

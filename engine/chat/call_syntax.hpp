@@ -31,6 +31,7 @@ struct call_syntax {
     named,      ///< the name, a line end, the arguments as a JSON object
     elements,   ///< element_syntax
     python,     ///< name(key=value, ...), a call a line
+    marked,     ///< the name and an object of bare names, in which texts stand between marks
     lead_name,  ///< objects in a list, or the name, [ARGS] and the arguments (mistral)
     channels,   ///< harmony
   };
@@ -48,11 +49,12 @@ struct call_syntax {
   bool each = false;           ///< every call has marks of its own
   std::string_view head{};     ///< between the mark and the first call
   std::string_view number{};   ///< in an object before its number; empty: calls have none
-  std::string_view name{};     ///< in an object before the name
+  std::string_view name{};     ///< in an object, or (marked) behind the mark, before the name
   std::string_view middle{};   ///< between name and arguments
   std::string_view tail{};     ///< behind the arguments
   std::string_view foot{};     ///< behind the last call
   std::string_view between{};  ///< between calls
+  std::string_view quote{};    ///< with body::marked: around a text, which does not hold it
   element_syntax elements{};   ///< with body::elements
 };
 

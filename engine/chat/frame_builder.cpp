@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/chat/argument_types.hpp"
+#include "engine/grammar/schema/keywords.hpp"
+
 namespace orcd::engine {
 
 using form = call_syntax::body;
@@ -35,18 +38,24 @@ expr frame_builder::reasoning() {
                   mark("<|end|>"), mark("<|start|>"), literal("assistant")}));
   }
   if (!frame_.format.think || frame_.in_answer) return literal("");
-  const mark_pair think = reasoning_marks(frame_.format);
+  const reasoning_syntax think = reasoning_marks(frame_.format);
   const expr lines = repeat(literal("\n"), 0, 2);
   const expr rest = sequence({free_text(think.close), mark(think.close), lines});
   if (frame_.in_reasoning) return rest;
-  return frame_.may_reason ? optional(sequence({mark(think.open), rest})) : literal("");
+  if (!frame_.may_reason) return literal("");
+  const expr label = think.label.empty() ? literal("") : literal(std::string(think.label) + "\n");
+  return optional(sequence({mark(think.open), label, rest}));
 }
 
 expr frame_builder::arguments_of(const callable& tool) {
   if (syntax_.what == form::elements || syntax_.what == form::python) {
     return make_arguments({syntax_, tokens_, rules_, shared_, texts_}, tool);
   }
-  return valid(tool.parameters, tool.strict);
+  if (!marked_) return valid(tool.parameters, tool.strict);
+  if (tool.parameters == nullptr || is_open(*tool.parameters)) return marked_->any_object();
+  if ((kinds_of(*tool.parameters, *tool.parameters) & object_kind) == 0)
+    grammar::fail("#/type", "must be an object");
+  return grammar::schema_compiler(rules_, *marked_, *tool.parameters, tool.strict).whole("#");
 }
 
 expr frame_builder::call_of(const callable& tool, const expr& arguments) const {

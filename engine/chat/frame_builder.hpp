@@ -4,6 +4,7 @@
 
 #include <boost/json/value.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,10 @@ class frame_builder {
         syntax_(syntax_of(frame.format.calls)),
         tokens_(tokens),
         rules_(grammar::limits_for(noun)),
-        shared_(rules_) {}
+        shared_(rules_) {
+    if (syntax_.what == call_syntax::body::marked)
+      marked_.emplace(rules_, grammar::value_form(syntax_.quote, tokens.is_token(syntax_.quote)));
+  }
 
   [[nodiscard]] const output_frame& frame() const noexcept { return frame_; }
   [[nodiscard]] const call_syntax& syntax() const noexcept { return syntax_; }
@@ -77,6 +81,7 @@ class frame_builder {
   const grammar::token_table& tokens_;
   grammar::program_builder rules_;
   grammar::json_grammar shared_;
+  std::optional<grammar::json_grammar> marked_;  ///< of arguments whose texts stand between marks
   shared_texts texts_;
 };
 

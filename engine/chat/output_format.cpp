@@ -27,6 +27,8 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
                                                               "<response>",
                                                               "<|START_RESPONSE|>",
                                                               "<|tool_call|>",
+                                                              "<|tool_call>",
+                                                              "<|channel>",
                                                               "<function_calls>",
                                                               "<|action_start|>",
                                                               "<|plugin|>",
@@ -38,17 +40,19 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
 // In the order of call_format.
 constexpr auto names = std::to_array<std::string_view>(
     {"none", "hermes", "llama3", "mistral", "harmony", "granite", "command_r", "action", "tool_code", "glm",
-     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm", "generic"});
+     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm", "gemma4", "generic"});
 static_assert(names.size() == call_formats);
 
 constexpr std::string_view beginnings = "<[\"`A";  ///< the first bytes of the marks
 
 // In the order of reasoning_style.
-constexpr auto reasonings = std::to_array<mark_pair>({{"<think>", "</think>"},
-                                                      {"<seed:think>", "</seed:think>"},
-                                                      {"[THINK]", "[/THINK]"},
-                                                      {"<|START_THINKING|>", "<|END_THINKING|>"}});
-static_assert(reasonings.size() == static_cast<std::size_t>(reasoning_style::thinking) + 1);
+constexpr auto reasonings =
+    std::to_array<reasoning_syntax>({{{"<think>", "</think>"}},
+                                     {{"<seed:think>", "</seed:think>"}},
+                                     {{"[THINK]", "[/THINK]"}},
+                                     {{"<|START_THINKING|>", "<|END_THINKING|>"}},
+                                     {{"<|channel>", "<channel|>"}, "thought", true}});
+static_assert(reasonings.size() == static_cast<std::size_t>(reasoning_style::channel) + 1);
 
 /// What a template mentions.
 class mentions {
@@ -79,6 +83,7 @@ call_format calls_of(const mentions& has) {
   if (has("<seed:tool_call>")) return call_format::seed;
   if (has("<|START_ACTION|>")) return call_format::action;
   if (has("<|tool_call|>")) return call_format::granite;
+  if (has("<|tool_call>")) return call_format::gemma4;
   if (has("<tool_call>")) {
     if (has("<function=")) return call_format::qwen_coder;
     return has("<arg_key>") ? call_format::arg_pairs : call_format::hermes;
@@ -92,10 +97,13 @@ call_format calls_of(const mentions& has) {
   return has("<|observation|>") ? call_format::glm : call_format::none;
 }
 
+std::string_view without_space_behind(std::string_view text) noexcept {
+  return text.substr(0, text.find_last_not_of(" \n\t\r") + 1);
+}
+
 /// Whether a mark stands at the end, white space behind it left out. No mark is nowhere.
 bool ends_with_mark(std::string_view text, std::string_view mark) noexcept {
-  const std::size_t last = text.find_last_not_of(" \n\t\r");
-  return !mark.empty() && last != std::string_view::npos && text.substr(0, last + 1).ends_with(mark);
+  return !mark.empty() && without_space_behind(text).ends_with(mark);
 }
 
 }  // namespace
@@ -119,6 +127,8 @@ output_format detect_output_format(std::string_view chat_template) {
     out.reasoning = reasoning_style::thinking;
   } else if (has("[THINK]")) {
     out.reasoning = reasoning_style::brackets;
+  } else if (has("<|channel>")) {
+    out.reasoning = reasoning_style::channel;
   } else {
     out.think = has("</think>") || has("<think>");
   }
@@ -130,13 +140,17 @@ output_format detect_output_format(std::string_view chat_template) {
   return out;
 }
 
-mark_pair reasoning_marks(const output_format& format) noexcept {
+reasoning_syntax reasoning_marks(const output_format& format) noexcept {
   if (!format.think || format.calls == call_format::harmony) return {};
   return reasonings[static_cast<std::size_t>(format.reasoning)];
 }
 
 bool ends_in_reasoning(std::string_view prompt, const output_format& format) noexcept {
-  return ends_with_mark(prompt, reasoning_marks(format).open);
+  const reasoning_syntax marks = reasoning_marks(format);
+  const std::string_view end = without_space_behind(prompt);
+  const bool labelled = !marks.label.empty() && end.ends_with(marks.label);
+  return ends_with_mark(prompt, marks.open) ||
+         (labelled && end.substr(0, end.size() - marks.label.size()).ends_with(marks.open));
 }
 
 bool ends_after_reasoning(std::string_view prompt, const output_format& format) noexcept {

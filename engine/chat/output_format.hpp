@@ -27,12 +27,13 @@ enum class call_format : std::uint8_t {
   seed,        ///< the same in <seed:tool_call>: Seed-OSS
   olmo,        ///< <function_calls>N(K=V, ...)</function_calls>: OLMo 3
   internlm,    ///< <|action_start|><|plugin|>{"name": N, "parameters": {...}}<|action_end|>: InternLM 2.5, 3
+  gemma4,      ///< <|tool_call>call:N{K:<|"|>text<|"|>,K:1}<tool_call|>: Gemma 4
   /// {"tool_calls": [{"name": N, "arguments": {...}}, ...]}, {"tool_call": {...}} or {"response": TEXT} as
   /// the whole output. No template says so: it is for models whose template knows no tools, which are told of
   /// it in text (engine/conversation/generic_messages.hpp) and kept to it by a grammar.
   generic,
 };
-inline constexpr int call_formats = 16;
+inline constexpr int call_formats = 17;
 /// "hermes", "qwen_coder": for people. "none" where calls stay text.
 [[nodiscard]] std::string_view to_string(call_format format) noexcept;
 
@@ -42,6 +43,7 @@ enum class reasoning_style : std::uint8_t {
   seed,      ///< <seed:think>
   brackets,  ///< [THINK]: Magistral, Ministral 3
   thinking,  ///< <|START_THINKING|>: Cohere 2
+  channel,   ///< <|channel>thought and <channel|>: Gemma 4
 };
 
 /// The marks around an answer behind reasoning. They are no part of it.
@@ -96,8 +98,13 @@ enum class output_end : std::uint8_t {
 struct mark_pair {
   std::string_view open{}, close{};
 };
-/// The marks of a format around reasoning, or none.
-[[nodiscard]] mark_pair reasoning_marks(const output_format& format) noexcept;
+/// How reasoning is written.
+struct reasoning_syntax : mark_pair {
+  std::string_view label{};  ///< a line behind `open` that is no part of it: what the text is
+  bool anywhere = false;     ///< it may begin behind content and calls too, and `close` alone is nothing
+};
+/// Of a format, or nothing.
+[[nodiscard]] reasoning_syntax reasoning_marks(const output_format& format) noexcept;
 
 /// Whether a rendered prompt ends inside reasoning, so that the output begins there.
 [[nodiscard]] bool ends_in_reasoning(std::string_view prompt, const output_format& format) noexcept;

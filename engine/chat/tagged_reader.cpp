@@ -9,7 +9,7 @@
 #include "engine/chat/call_gap.hpp"
 #include "engine/chat/call_syntax.hpp"
 #include "engine/chat/output_reader.hpp"
-#include "engine/chat/quoted_calls.hpp"
+#include "engine/chat/reasoning/reasoning_reader.hpp"
 
 namespace orcd::engine {
 
@@ -20,20 +20,21 @@ class tagged_reader final : public output_reader {
   tagged_reader(const output_format& format, const parse_options& options, bool alone)
       : format_(format),
         syntax_(syntax_of(options.tools ? format.calls : call_format::none)),
-        think_(reasoning_marks(format)),
+        thought_(format, options.types),
+        think_(thought_.marks()),
         answer_(answer_marks(format)),
         types_(options.types),
         lenient_(options.lenient),
         alone_(alone),
         place_(options.in_reasoning && format.think ? place::reasoning : place::content),
         gap_(syntax_, lenient_) {
-    if (place_ == place::reasoning) out.boundary();
+    if (place_ == place::reasoning) thought_.begin(out);
   }
 
   void text(std::string_view text) override {
     while (!text.empty() && !over_) {
       // Content and reasoning are passed on in runs, everything else byte by byte.
-      if (place_ == place::reasoning) return text_in_reasoning(text);
+      if (place_ == place::reasoning) return thought_.text(text, out);
       if (place_ == place::content && !may_be_bare(text.front())) return out.content(text);
       one(text.front());
       text.remove_prefix(1);
@@ -45,7 +46,9 @@ class tagged_reader final : public output_reader {
     if (ends_answer(mark)) return stop();
     if (goes_on(mark)) return text(mark);
     switch (place_) {
-      case place::reasoning: return mark_in_reasoning(mark);
+      case place::reasoning:
+        if (thought_.mark(mark, lenient_ && begins_calls(mark), out)) place_ = place::content;
+        return;
       case place::half_open:
         if (mark == syntax_.kind) return after_open(mark);
         break;
@@ -73,8 +76,7 @@ class tagged_reader final : public output_reader {
   }
 
   void end(output_end how) override {
-    if (quoted_ && how == output_end::whole && quoted_->end(out)) return;
-    unquote();
+    if (place_ == place::reasoning && thought_.end(how, out)) return;
     if (place_ == place::call && finish_call(how)) return;
     // What only a call can be, and is none yet, is no content where the output was cut; nor is the beginning
     // of a further one anywhere.
@@ -97,7 +99,7 @@ class tagged_reader final : public output_reader {
     switch (place_) {
       case place::between:
       case place::spoilt: return true;
-      case place::reasoning: return quoted_ && quoted_->awaits_mark();
+      case place::reasoning: return thought_.awaits_mark();
       case place::call: return call_->committed() && !call_->in_string();
       case place::arguments: return arguments_.started() && !arguments_.in_string();
       case place::content: return out.calls() > 0 && out.at_boundary();
@@ -119,7 +121,9 @@ class tagged_reader final : public output_reader {
   /// Whether this mark is read as one here.
   [[nodiscard]] bool takes(std::string_view mark) const {
     switch (place_) {
-      case place::reasoning: return quoted_ || mark == think_.close || (lenient_ && begins_calls(mark));
+      case place::reasoning:
+        return thought_.quotes() || mark == think_.close || (lenient_ && begins_calls(mark)) ||
+               (mark == think_.open && thought_.is_fresh());
       case place::call: return !call_->in_string();
       case place::arguments: return !arguments_.in_string();
       case place::content: break;
@@ -127,8 +131,14 @@ class tagged_reader final : public output_reader {
     }
     if (begins_calls(mark) || ends_answer(mark)) return true;
     if (mark == answer_.close) return answering_;
-    if (out.has_content()) return false;
-    return mark == answer_.open ? !answering_ : mark == think_.open && out.calls() == 0;
+    if (mark == think_.open || mark == think_.close)
+      return mark == think_.open ? may_think() : thinks_anywhere();
+    return mark == answer_.open && !answering_ && !out.has_content();
+  }
+  /// Whether reasoning may begin behind other parts. Not where a grammar promises something of these.
+  [[nodiscard]] bool thinks_anywhere() const noexcept { return think_.anywhere && lenient_; }
+  [[nodiscard]] bool may_think() const noexcept {
+    return thinks_anywhere() || (!out.has_content() && out.calls() == 0);
   }
 
   /// Whether it is a mark before calls, or the beginning of one that needs none.
@@ -182,7 +192,7 @@ class tagged_reader final : public output_reader {
   }
   void one(char c) {
     switch (place_) {
-      case place::reasoning: return text_in_reasoning({&c, 1});
+      case place::reasoning: return thought_.text({&c, 1}, out);
       case place::content: return bare(c);
       case place::half_open: return give_up({&c, 1});
       case place::opened: return opened(c);
@@ -222,9 +232,11 @@ class tagged_reader final : public output_reader {
       in_list_ = false;
       begin_body();
       text(mark);
-    } else if (mark == think_.open && !out.has_content() && out.calls() == 0) {
-      out.boundary();
+    } else if (mark == think_.open && may_think()) {
+      thought_.begin(out);
       place_ = place::reasoning;
+    } else if (mark == think_.close && thinks_anywhere()) {
+      if (!out.has_content()) out.boundary();
     } else if (mark == answer_.open && !answering_ && !out.has_content()) {
       answering_ = true;
       out.boundary();
@@ -240,32 +252,6 @@ class tagged_reader final : public output_reader {
   void after_open(std::string_view mark) {
     raw_ += mark;
     place_ = place::opened;
-  }
-
-  void mark_in_reasoning(std::string_view mark) {
-    if (mark == think_.close) {
-      unquote();
-      out.boundary();
-      place_ = place::content;
-    } else if (quoted_) {
-      if (quoted_->mark(mark)) return;
-      unquote();
-      mark_in_reasoning(mark);
-    } else if (lenient_ && begins_calls(mark)) {
-      quoted_ = std::make_unique<quoted_calls>(format_, parse_options{true, false, types_, true}, mark);
-    } else {
-      out.reasoning(mark);
-    }
-  }
-  void text_in_reasoning(std::string_view text) {
-    if (!quoted_) return out.reasoning(text);
-    quoted_->text(text);
-    if (quoted_->fails()) unquote();
-  }
-  /// What was read as calls is reasoning.
-  void unquote() {
-    if (quoted_) out.reasoning(quoted_->raw());
-    quoted_.reset();
   }
 
   void begin_body() {
@@ -468,7 +454,9 @@ class tagged_reader final : public output_reader {
 
   const output_format format_;
   const call_syntax& syntax_;
-  mark_pair think_, answer_;
+  reasoning_reader thought_;
+  reasoning_syntax think_;
+  mark_pair answer_;
   std::shared_ptr<const argument_types> types_;
   bool lenient_;
   bool alone_;  ///< no function is called that is not offered
@@ -484,7 +472,6 @@ class tagged_reader final : public output_reader {
   std::unique_ptr<call_body> call_;
   argument_stream arguments_;
   call_gap gap_;
-  std::unique_ptr<quoted_calls> quoted_;  ///< in reasoning, behind what begins a call
 };
 
 }  // namespace

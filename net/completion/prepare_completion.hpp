@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/chat/reasoning_budget.hpp"
+#include "engine/chat/reasoning/reasoning_budget.hpp"
 #include "engine/conversation/chat_format.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"

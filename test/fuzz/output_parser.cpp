@@ -52,10 +52,16 @@ std::shared_ptr<const engine::argument_types> types() {
 
 /// The first byte: the format, whether there are no tools, an open reasoning, marks of reasoning and of
 /// answers, a text that ends the output; the second: the marks, whether the output was cut off, the pieces.
+/// The last of the formats stands for two, by the second byte's marks.
 engine::output_format format_of(std::uint8_t first, std::uint8_t second) {
-  const auto calls = static_cast<engine::call_format>((first & 15U) % engine::call_formats);
-  return {calls, (first & 64U) != 0, static_cast<engine::reasoning_style>(second >> 6U),
-          static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U)),
+  using engine::call_format;
+  static_assert(engine::call_formats == 17 && static_cast<int>(call_format::gemma4) == 15);
+  const bool last = (first & 15U) == 15;
+  const bool gemma4 = last && second >> 6U == 3;
+  const auto style =
+      gemma4 ? engine::reasoning_style::channel : static_cast<engine::reasoning_style>(second >> 6U);
+  return {last && !gemma4 ? call_format::generic : static_cast<call_format>(first & 15U), (first & 64U) != 0,
+          style, static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U)),
           (first & 128U) != 0};
 }
 

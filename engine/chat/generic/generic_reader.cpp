@@ -11,6 +11,7 @@
 #include "engine/chat/generic/string_decoder.hpp"
 #include "engine/chat/json_scanner.hpp"
 #include "engine/chat/output_reader.hpp"
+#include "engine/chat/reasoning/reasoning_text.hpp"
 
 namespace orcd::engine {
 
@@ -21,20 +22,20 @@ class generic_reader final : public output_reader {
   generic_reader(const output_format& format, const parse_options& options)
       : syntax_(syntax_of(call_format::generic)),
         think_(reasoning_marks(format)),
+        thought_(think_),
         types_(options.types),
         json_answer_(options.json_answer) {
     if (options.in_answer) {
       place_ = place::answer;
       said_ = true;
     } else if (options.in_reasoning && format.think) {
-      place_ = place::reasoning;
-      out.boundary();
+      begin_reasoning();
     }
   }
 
   void text(std::string_view text) override {
     while (!text.empty()) {
-      if (place_ == place::reasoning) return out.reasoning(text);
+      if (place_ == place::reasoning) return thought_.text(text, out);
       if (place_ == place::content) return out.content(text);
       one(text.front());
       text.remove_prefix(1);
@@ -42,19 +43,21 @@ class generic_reader final : public output_reader {
   }
 
   void mark(std::string_view mark) override {
+    if (place_ == place::reasoning && mark == think_.open && thought_.is_fresh()) return;
+    if (place_ == place::reasoning) thought_.end(false, out);
     if (place_ == place::reasoning && mark == think_.close) {
       out.boundary();
       place_ = place::before;
     } else if (may_think() && mark == think_.open) {
       raw_.clear();
-      out.boundary();
-      place_ = place::reasoning;
+      begin_reasoning();
     } else {
       text(mark);
     }
   }
 
   void end(output_end how) override {
+    if (place_ == place::reasoning) thought_.end(how == output_end::cut, out);
     if (place_ == place::call && finish_call(how)) return;
     if (place_ == place::call && call_->committed()) return leave_call();
     if (place_ == place::answer && how == output_end::whole) out.content(decoder_.finish());
@@ -105,6 +108,12 @@ class generic_reader final : public output_reader {
 
   [[nodiscard]] bool may_think() const noexcept {
     return place_ == place::before && !think_.open.empty() && !out.has_content();
+  }
+
+  void begin_reasoning() {
+    out.boundary();
+    thought_.begin();
+    place_ = place::reasoning;
   }
 
   void one(char c) {
@@ -287,7 +296,8 @@ class generic_reader final : public output_reader {
   static constexpr std::size_t raw_max = 2U << 20U;
 
   const call_syntax& syntax_;
-  mark_pair think_;
+  reasoning_syntax think_;
+  reasoning_text thought_;
   std::shared_ptr<const argument_types> types_;
   bool json_answer_;
   place place_ = place::before;

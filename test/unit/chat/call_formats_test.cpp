@@ -43,6 +43,7 @@ const engine::output_format coder{call_format::qwen_coder, true};
 const engine::output_format seed{call_format::seed, true, reasoning_style::seed};
 const engine::output_format olmo{call_format::olmo, true};
 const engine::output_format internlm{call_format::internlm, false};
+const engine::output_format gemma4{call_format::gemma4, true, reasoning_style::channel};
 const engine::output_format magistral{call_format::mistral, true, reasoning_style::brackets};
 const engine::output_format ernie{call_format::hermes, true, reasoning_style::think, answer_style::response};
 
@@ -249,7 +250,8 @@ BOOST_AUTO_TEST_CASE(a_text_is_sent_while_it_comes) {
   for (const auto& [format, begin] : {std::pair{coder, "<tool_call>\n<function=f>\n<parameter=s>\n"},
                                       {seed, "<seed:tool_call><function=f><parameter=s>"},
                                       {pairs, "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>"},
-                                      {olmo, "<function_calls>\nf(s='"}}) {
+                                      {olmo, "<function_calls>\nf(s='"},
+                                      {gemma4, "<|tool_call>call:f{s:<|\"|>"}}) {
     engine::output_parser parser(format, known());
     const auto first = parser.push(begin);
     BOOST_REQUIRE_EQUAL(first.size(), 2U);
@@ -370,7 +372,7 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_ends_at_the_marks_of_its_own_format) {
-  const engine::output_format formats[] = {olmo, seed, magistral, action};
+  const engine::output_format formats[] = {olmo, seed, magistral, action, gemma4};
   for (const auto& written : formats) {
     const auto marks = engine::reasoning_marks(written);
     const std::string open = "<assistant>" + std::string(marks.open) + "\n",

@@ -107,6 +107,10 @@ std::vector<sample> samples() {
       {{call_format::internlm, false},
        said + "<|action_start|><|plugin|>\n" + object("parameters") +
            "<|action_end|><|action_start|><|plugin|>\n" + now("parameters") + "<|action_end|>"},
+      {{call_format::gemma4, true, reasoning_style::channel},
+       "<|channel>thought\nI look <it> up.\n<channel|>" + said +
+           "<|tool_call>call:look_up{s:<|\"|>a \"b\" \\ <|\"|>,n:12,l:[1,{x:null}]}<tool_call|>"
+           "<|tool_call>call:now{}<tool_call|>"},
       {{call_format::generic, true}, thought + "{\"tool_calls\": [" + one + ", " + two + "]}"},
       {{call_format::generic, false}, "{\"tool_call\": " + one + "}", 1},
       {{call_format::generic, true},

@@ -128,6 +128,7 @@ inline std::vector<engine::output_frame> frames() {
       if (think && format.calls == call_format::harmony) continue;
       format.think = think;
       if (think && format.calls == call_format::seed) format.reasoning = engine::reasoning_style::seed;
+      if (think && format.calls == call_format::gemma4) format.reasoning = engine::reasoning_style::channel;
       if (think && format.calls == call_format::action) {
         format.reasoning = engine::reasoning_style::thinking;
         format.answer = engine::answer_style::response_tokens;

@@ -165,9 +165,29 @@ std::vector<open_case> two_marks() {
   };
 }
 
+std::vector<open_case> texts_between_marks() {
+  const engine::output_format gemma4{call_format::gemma4, true, engine::reasoning_style::channel};
+  const std::string quote = "\xFF<|\"|>", rome = "city:" + quote + "Rome" + quote;
+  const auto call = [](const std::string& name, const std::string& arguments) {
+    return "\xFF<|tool_call>call:" + name + "{" + arguments + "}\xFF<tool_call|>";
+  };
+  return {
+      {gemma4,
+       "Ok {a:1} " + call("f", rome + ",days:3") + call("g", "any:[" + quote + "\"" + quote + "]") + "."},
+      {gemma4,
+       "\xFF<|channel>thought\nI write <|tool_call> here\xFF<channel|>" + call("f", rome + ",days:3")},
+      {gemma4, call("f", rome), false},
+      {gemma4, call("f", rome + ",days:10"), false},
+      {gemma4, call("f", "city:\"Rome\",days:3"), false},
+      {gemma4, call("h", ""), false},
+      {gemma4, "<|tool_call>call:f{}<tool_call|>", false},
+  };
+}
+
 std::vector<open_case> open_cases() {
   auto out = object_formats();
-  for (const auto& more : {other_formats(), two_marks()}) out.insert(out.end(), more.begin(), more.end());
+  for (const auto& more : {other_formats(), two_marks(), texts_between_marks()})
+    out.insert(out.end(), more.begin(), more.end());
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Reasoning that is ended after so many tokens, by the format's own mark.
-#include "engine/chat/reasoning_budget.hpp"
+#include "engine/chat/reasoning/reasoning_budget.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -152,6 +152,25 @@ BOOST_AUTO_TEST_CASE(harmony_goes_on_with_another_channel) {
   const std::string twice =
       "<|channel|>analysis<|message|>ab<|end|><|start|>assistant<|channel|>analysis<|message|>";
   BOOST_TEST(limited_to(3, harmony, twice + "cdef", false, of_harmony()).starts_with(twice + "c<|end|>"));
+}
+
+// The label behind the mark is no reasoning, and a thought may come behind the answer.
+BOOST_AUTO_TEST_CASE(a_channel_of_thought_is_limited_wherever_it_is) {
+  const marked_letters gemma4({"<|channel>", "<channel|>"});
+  engine::output_format format = with_tags();
+  format.reasoning = engine::reasoning_style::channel;
+  const auto limited = [&](std::uint32_t tokens, const std::string& text, bool in_reasoning = false) {
+    return limited_to(tokens, gemma4, text, in_reasoning, format);
+  };
+  const std::string open = "<|channel>thought\n";
+  BOOST_TEST(limited(3, open + "abcdef") == open + "abc<channel|>def");
+  BOOST_TEST(limited(3, "<|channel>" + open + "abcdef") == "<|channel>" + open + "abc<channel|>def");
+  BOOST_TEST(limited(0, open + "abc") == open + "<channel|>abc");
+  BOOST_TEST(limited(3, "abcdef", true) == "abc<channel|>def");
+  BOOST_TEST(limited(9, open + "a<channel|>So. " + open + "<channel|>") ==
+             open + "a<channel|>So. " + open + "<channel|>");
+  BOOST_TEST(limited(3, open + "ab<channel|>So. " + open + "cdef") ==
+             open + "ab<channel|>So. " + open + "c<channel|>def");
 }
 
 BOOST_AUTO_TEST_CASE(what_another_constraint_forbids_is_not_forced) {

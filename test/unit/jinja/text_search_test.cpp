@@ -94,6 +94,7 @@ engine::output_format format_by_rules(const std::string& text) {
       {has("<seed:tool_call>"), call_format::seed},
       {has("<|START_ACTION|>"), call_format::action},
       {has("<|tool_call|>"), call_format::granite},
+      {has("<|tool_call>"), call_format::gemma4},
       {has("<tool_call>"), tagged},
       {has("<function_calls>"), call_format::olmo},
       {has("<|action_start|>") && has("<|plugin|>"), call_format::internlm},
@@ -107,6 +108,7 @@ engine::output_format format_by_rules(const std::string& text) {
   expected.reasoning = has("<seed:think>")         ? reasoning_style::seed
                        : has("<|START_THINKING|>") ? reasoning_style::thinking
                        : has("[THINK]")            ? reasoning_style::brackets
+                       : has("<|channel>")         ? reasoning_style::channel
                                                    : reasoning_style::think;
   expected.think = expected.reasoning != reasoning_style::think || has("<think>") || has("</think>");
   expected.answer = has("<|START_RESPONSE|>")             ? engine::answer_style::response_tokens
@@ -207,7 +209,7 @@ BOOST_AUTO_TEST_CASE(marks_of_output_formats) {
       "\"parameters\"",   "<seed:tool_call>", "<seed:think>",       "[THINK]",        "<|START_THINKING|>",
       "<|START_ACTION|>", "<response>",       "<|START_RESPONSE|>", "<|tool_call|>",  "<function_calls>",
       "<|action_start|>", "<|plugin|>",       "```tool_code",       "\"tool_name\"",  "Action:",
-      "<start_of_turn>",  "<|observation|>"};
+      "<start_of_turn>",  "<|observation|>",  "<|tool_call>",       "<|channel>"};
   std::mt19937 random(28);
   for (int i = 0; i < 20'000; ++i) {
     std::string text;

@@ -1,4 +1,4 @@
-#include "engine/chat/reasoning_budget.hpp"
+#include "engine/chat/reasoning/reasoning_budget.hpp"
 
 #include <algorithm>
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 
 /// Where reasoning stands in an output.
 struct reasoning_place {
-  std::string_view open;
+  std::string open;         ///< with the label behind it
   std::string_view close;   ///< the model's own end of it
   std::string_view forced;  ///< what is written in its place; begins with `close`
   /// May not follow `forced`; empty: anything may. Harmony's next message would else be more reasoning.
@@ -19,13 +19,15 @@ struct reasoning_place {
   bool again = false;  ///< it may begin once more, behind other parts
 };
 
-reasoning_place place_of(const output_format& format) noexcept {
+reasoning_place place_of(const output_format& format) {
   if (format.calls == call_format::harmony) {
     return {"<|channel|>analysis<|message|>", "<|end|>", "<|end|><|start|>assistant<|channel|>", "analysis",
             true};
   }
   const auto marks = reasoning_marks(format);
-  return {marks.open, marks.close, marks.close};
+  std::string open(marks.open);
+  if (!marks.label.empty()) open.append(marks.label) += '\n';
+  return {std::move(open), marks.close, marks.close, {}, marks.anywhere};
 }
 
 std::vector<token_id> encode_marks(const tokenizer& vocabulary, std::string_view text) {
@@ -63,7 +65,10 @@ class budget_constraint final : public token_constraint {
         budget_(budget.tokens),
         rows_(vocabulary.vocab_size()),
         now_(budget.in_reasoning ? state::reasoning : state::before),
-        inner_(std::move(inner)) {}
+        inner_(std::move(inner)) {
+    // Behind reasoning between tags a grammar may have texts that hold its marks.
+    if (inner_ && budget.format.calls != call_format::harmony) place_.again = false;
+  }
 
   token_mask mask() override {
     if (now_ == state::reasoning && is_used_up()) begin_to_close();

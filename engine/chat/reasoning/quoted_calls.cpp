@@ -1,4 +1,4 @@
-#include "engine/chat/quoted_calls.hpp"
+#include "engine/chat/reasoning/quoted_calls.hpp"
 
 namespace orcd::engine {
 

@@ -21,6 +21,7 @@ namespace json = boost::json;
 constexpr std::string_view probe_name = "orcd_probe";
 constexpr std::string_view probe_value = "Quetzalcoatlus";
 constexpr std::string_view probe_metadata = "Pterodactylus";
+constexpr std::string_view probe_text = "Dimorphodon";
 constexpr std::string_view probe_id = "abcdef123";
 constexpr std::string_view probe_second_id = "abcdef124";
 /// A fixed time, so that a template's habits do not depend on when it was loaded.
@@ -84,6 +85,67 @@ void put_thoughts_into_parts(json::object& message) {
   content = std::move(parts);
 }
 
+bool calls_with_text(const json::object& message) {
+  const json::value& content = message.at("content");
+  return message.contains("tool_calls") && content.is_string() && !content.get_string().empty();
+}
+std::size_t behind_results(const json::array& messages, std::size_t call) {
+  std::size_t at = call + 1;
+  while (at < messages.size() && messages[at].at("role") == json::value("tool")) ++at;
+  return at;
+}
+
+/// Makes text beside calls a message behind their results, where the template has it anyhow: what follows it
+/// is then the next message, and not the rest of this one.
+void part_late_text(json::array& messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    json::object& message = messages[i].as_object();
+    const std::size_t end = behind_results(messages, i);
+    if (!calls_with_text(message) || end == i + 1) continue;
+    json::object said{{"role", "assistant"}, {"content", message.at("content")}};
+    message["content"] = "";
+    messages.insert(messages.begin() + static_cast<std::ptrdiff_t>(end), std::move(said));
+  }
+}
+
+/// The name of the function that a result is of.
+json::value name_of_result(const json::object& calling, const json::object& answer) {
+  const auto* const id = answer.if_contains("tool_call_id");
+  for (const json::value& call : calling.at("tool_calls").as_array()) {
+    const auto* const own = call.as_object().if_contains("id");
+    if (id != nullptr && own != nullptr && *own == *id) return call.at("function").at("name");
+  }
+  const auto* const name = answer.if_contains("name");
+  return name != nullptr ? *name : json::value("unknown");
+}
+
+/// Puts results into the message of their calls and, if more follows, the answer behind them, too.
+void enclose_results(json::array& messages) {
+  json::array out;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    json::object& message = messages[i].as_object();
+    const std::size_t end = behind_results(messages, i);
+    if (message.contains("tool_calls") && end > i + 1) {
+      json::array results;
+      for (std::size_t at = i + 1; at < end; ++at) {
+        const json::object& answer = messages[at].as_object();
+        results.push_back(
+            json::object{{"name", name_of_result(message, answer)}, {"response", answer.at("content")}});
+      }
+      message["tool_responses"] = std::move(results);
+      i = end - 1;
+      const bool more = end + 1 < messages.size() && message.at("content") == json::value("");
+      const json::object* const next = more ? &messages[end].as_object() : nullptr;
+      if (next != nullptr && next->at("role") == json::value("assistant") && !next->contains("tool_calls")) {
+        message["content"] = next->at("content");
+        i = end;
+      }
+    }
+    out.push_back(std::move(message));
+  }
+  messages = std::move(out);
+}
+
 class prober {
  public:
   prober(const chat_template& compiled, const json::object& special_tokens)
@@ -135,6 +197,27 @@ class prober {
     if (!text || text->find(probe_metadata) == std::string::npos) return false;
     // A template that prints any content prints a list of parts as such.
     return text->find("'thinking'") == std::string::npos && text->find("\"thinking\"") == std::string::npos;
+  }
+  /// Whether results within the message of their calls are shown, and not as they are in one of their own.
+  [[nodiscard]] bool shows_results_within(const json::value& content, const json::value& arguments) const {
+    json::object variables = conversation(content, arguments, probe_id);
+    json::array& messages = variables.at("messages").as_array();
+    messages[2].at("content") = probe_metadata;
+    const auto own = rendered(variables);
+    enclose_results(messages);
+    const auto within = rendered(variables);
+    return own && within && own != within && within->find(probe_metadata) != std::string::npos;
+  }
+  /// Whether text beside a call is shown behind its result.
+  [[nodiscard]] bool shows_late_text(bool results_within, const json::value& arguments) const {
+    json::object variables = conversation(json::string(probe_text), arguments, probe_id);
+    json::array& messages = variables.at("messages").as_array();
+    messages[2].at("content") = probe_metadata;
+    if (results_within) enclose_results(messages);
+    const auto shown = rendered(variables);
+    if (!shown) return false;
+    const std::size_t text = shown->find(probe_text), result = shown->find(probe_metadata);
+    return text != std::string::npos && result != std::string::npos && text > result;
   }
   [[nodiscard]] bool renders(std::string_view id) const {
     return rendered(conversation("", json::object{{"x", probe_value}}, id)).has_value();
@@ -303,6 +386,8 @@ message_habits learn_habits(const chat_template& compiled, const json::object& s
     };
     out.any_text = probe.shows(content, json::string(probe_value));
     out.one_call = !probe.shows_two(content, form(object), form({{"x", probe_metadata}}));
+    out.results_within = probe.shows_results_within(content, form(object));
+    out.late_text = probe.shows_late_text(out.results_within, form(object));
     out.thinking_parts =
         !probe.shows_thoughts(false, form(object)) && probe.shows_thoughts(true, form(object));
   }
@@ -312,6 +397,8 @@ message_habits learn_habits(const chat_template& compiled, const json::object& s
 
 void adapt_messages(json::array& messages, const message_habits& habits) {
   if (habits.one_call) part_messages(messages);
+  if (habits.late_text) part_late_text(messages);
+  if (habits.results_within) enclose_results(messages);
   for (auto& message : messages) {
     auto& object = message.as_object();
     if (habits.no_calls) write_calls(object, habits.written_as);

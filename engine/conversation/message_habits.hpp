@@ -23,6 +23,8 @@ struct message_habits {
   bool metadata_calls = false;
   bool one_call = false;  ///< a message shows one call at most: each has a message, with its result behind it
   bool thinking_parts = false;  ///< reasoning is shown only as a part of the content
+  bool late_text = false;       ///< text beside calls is shown behind their results
+  bool results_within = false;  ///< results are shown as such only in the message of their calls
   bool no_calls = false;        ///< no call is shown in any form, in a template that was seen to render one
   /// What is known of the model, and no habit of the template: how calls are written into the text where
   /// `no_calls`, and whether arguments have no spaces (gpt-oss).

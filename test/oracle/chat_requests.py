@@ -22,6 +22,9 @@ PARTED = ('zai-org-GLM-4-9B-0414',)
 # Those that show one call of a message at most, and those that show reasoning only as a part of the content.
 ONE_CALL = ('meta-llama-Llama-3.1-8B-Instruct', 'meta-llama-Llama-3.2-3B-Instruct', 'openai-gpt-oss-120b')
 THINKING_PARTS = ('mistralai-Ministral-3-14B-Reasoning-2512',)
+# Those that show text beside calls behind their results, and results as such only in the message of calls.
+LATE_TEXT = ('google-gemma-4-31B-it', 'google-gemma-4-31B-it-interleaved')
+RESULTS_WITHIN = ('google-gemma-4-31B-it-interleaved',)
 TOOLS = [chat_scenarios.NOW]
 CUT = '{"zone": "Zü'
 CUT_OBJECT = {'zone': 'Zü'}  # what has come of it
@@ -128,6 +131,35 @@ def one_call_each(messages):
     return out + [m for m in messages if m['role'] == 'tool' and m not in out]
 
 
+def with_late_text(messages):
+    """Text beside calls as a message behind their results."""
+    out, said = [], None
+    for message in messages:
+        if said and message['role'] != 'tool':
+            out.append(said)
+            said = None
+        out.append(message)
+        if message.get('tool_calls') and message['content']:
+            said = {'role': 'assistant', 'content': message['content']}
+            message['content'] = ''
+    return out + ([said] if said else [])
+
+
+def with_results_within(messages):
+    """Results of calls in the message of these."""
+    out = []
+    for message in messages:
+        calling = out[-1] if out and out[-1].get('tool_calls') else None
+        if message['role'] != 'tool' or calling is None:
+            out.append(message)
+            continue
+        names = [call['function']['name'] for call in calling['tool_calls']
+                 if call['id'] == message['tool_call_id']]
+        calling.setdefault('tool_responses', []).append(
+            {'name': (names or [message.get('name', 'unknown')])[0], 'response': message['content']})
+    return out
+
+
 def with_thoughts_in_parts(messages):
     for message in messages:
         if message.get('reasoning_content'):
@@ -159,6 +191,10 @@ def taken(sent, messages, template):
     out = copy.deepcopy(messages)
     if template in ONE_CALL:
         out = one_call_each(out)
+    if template in LATE_TEXT:
+        out = with_late_text(out)
+    if template in RESULTS_WITHIN:
+        out = with_results_within(out)
     if template in THINKING_PARTS:
         with_thoughts_in_parts(out)
     for message in out:

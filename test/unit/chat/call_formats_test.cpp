@@ -343,6 +343,8 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
       {"GLM-4.7-Flash", pairs},
       {"google-gemma-2-2b-it", {}},
       {"google-gemma-3", {}},
+      {"google-gemma-4-31B-it", gemma4},
+      {"google-gemma-4-31B-it-interleaved", gemma4},
       {"ibm-granite-granite-3.3-2B-Instruct", granite},
       {"ibm-granite-granite-4.0", {call_format::hermes, false}},
       {"ibm-granite-granite-4.1", {call_format::hermes, false}},

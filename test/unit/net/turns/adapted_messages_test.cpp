@@ -93,6 +93,28 @@ BOOST_AUTO_TEST_CASE(a_template_of_one_call_gets_each_with_its_result) {
              R"(<user>u<assistant>[1:{}]t<assistant>[2:{"x": 1}])");
 }
 
+// As Gemma 4's interleaved template has it: results are a part of the message of their calls, and so is the
+// answer behind them; text beside calls comes behind results.
+BOOST_AUTO_TEST_CASE(results_are_put_into_the_message_of_their_calls) {
+  const std::string source =
+      "{% for m in messages %}<{{ m.role }}>{% for c in m.tool_calls or [] %}"
+      "[{{ c.function.arguments | tojson }}]{% endfor %}{% for r in m.tool_responses or [] %}"
+      "({{ r.name }}={{ r.response }}){% endfor %}{{ m.content }}{% endfor %}";
+  const std::string two = sent_call("1", "{}") + "," + sent_call("2", R"({"x":1})");
+  const std::string called =
+      user_turn + "," + calling_turn(two) + "," + call_result("2") + "," + call_result("1");
+  BOOST_TEST(prompt(source, "[" + called + "]") ==
+             R"(<user>u<assistant>[{}][{"x": 1}](f=r2)(f=r1)<assistant>t)");
+  BOOST_TEST(prompt(source, "[" + called + "," + user_turn + "]") ==
+             R"(<user>u<assistant>[{}][{"x": 1}](f=r2)(f=r1)t<user>u)");
+  const std::string silent = R"({"role":"assistant","content":"","tool_calls":[)" + two + "]}";
+  const std::string answered = "[" + user_turn + "," + silent + "," + call_result("1") +
+                               R"(,{"role":"assistant","content":"a"},)" + user_turn + "]";
+  BOOST_TEST(prompt(source, answered) == R"(<user>u<assistant>[{}][{"x": 1}](f=r1)a<user>u)");
+  BOOST_TEST(prompt(source, "[" + user_turn + "," + silent + "," + user_turn + "]") ==
+             R"(<user>u<assistant>[{}][{"x": 1}]<user>u)");
+}
+
 BOOST_AUTO_TEST_CASE(a_template_that_shows_no_calls_gets_them_as_text) {
   const std::string source =
       "{# <|tool_call|> #}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";

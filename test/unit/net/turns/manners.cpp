@@ -1,5 +1,6 @@
 #include "test/unit/net/turns/manners.hpp"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 
 namespace orcd::net::test {
@@ -122,6 +123,29 @@ std::string olmo(const said_call& call) {
   return out + ")";
 }
 
+/// JSON with bare names, and with marks around texts in the place of quotes and escapes.
+std::string marked(std::string_view json) {
+  std::string out;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    if (json[at] != '"') {
+      if (json[at] != ' ') out += json[at];
+      continue;
+    }
+    const std::size_t begin = at++;
+    while (json[at] != '"') at += json[at] == '\\' ? 2 : 1;
+    const std::string text = bare(std::string(json.substr(begin, at + 1 - begin)));
+    const bool name = at + 1 < json.size() && json[at + 1] == ':';
+    out += name ? text : "<|\"|>" + text + "<|\"|>";
+  }
+  return out;
+}
+// Names in their order, as templates have it.
+std::string gemma4(const said_call& call) {
+  said_arguments sorted = call.arguments;
+  std::sort(sorted.begin(), sorted.end());
+  return "<|tool_call>call:" + call.name + marked(object_of(sorted)) + "<tool_call|>";
+}
+
 constexpr std::string_view open = "<think>\n", close = "\n</think>\n\n";
 
 const std::vector<manner> all{
@@ -177,6 +201,26 @@ const std::vector<manner> all{
     {.name = "deepseek-ai-DeepSeek-V3.1", .thought = "</think>", .limits = {.reasoning = remembers::none}},
     {.name = "google-gemma-2-2b-it"},
     {.name = "google-gemma-3"},
+    {.name = "google-gemma-4-31B-it",
+     .think = "<|channel>thought\n",
+     .thought = "\n<channel|>",
+     .gap = "",
+     .between = "",
+     .call = gemma4,
+     .limits = {.reasoning = remembers::of_this_turn,
+                .no_preamble = true,
+                .prints_nested = true,
+                .rewrites = true}},
+    {.name = "google-gemma-4-31B-it-interleaved",
+     .think = "<|channel>thought\n",
+     .thought = "<channel|>",
+     .gap = "",
+     .between = "",
+     .call = gemma4,
+     .limits = {.reasoning = remembers::of_this_turn,
+                .no_preamble = true,
+                .prints_nested = true,
+                .rewrites = true}},
     {.name = "ibm-granite-granite-3.3-2B-Instruct",
      .think = "<think>",
      .thought = "</think>",

@@ -267,7 +267,9 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const
     norm_outside(qkv);
     multiply(qkv, nullptr, columns);
     add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
-    tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+    // Values that are keys are not made here, and are not in the row.
+    if (!spec_.layers[layer].values_from_keys)
+      tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
     norm_heads(layer, columns);
     prepare_queries(layer, columns);
     attend(layer, columns, pass);

@@ -42,8 +42,8 @@ class instant_accelerator final : public accelerator {
   result<void> map_weights(const shared_weights&) override { return {}; }
   void drop_adapter(std::uint32_t) noexcept override {}
   void begin(const sequence_start&) override {}
-  void extend(slot_id, std::uint32_t, std::span<const kv_page>) override {}
-  void clear(std::span<const kv_page>) noexcept override {}
+  void extend(slot_id, std::uint32_t, std::uint32_t, std::span<const kv_page>) override {}
+  void clear(std::uint32_t, std::span<const kv_page>) noexcept override {}
   void wait_idle() noexcept override {}
   std::vector<std::string> audit() override { return {}; }
   std::span<const float> logits(slot_id) const noexcept override { return {}; }

@@ -3,6 +3,7 @@
 // comes from the one GPU thread, except that `interrupt` may be set from anywhere.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -61,8 +62,16 @@ struct accelerator_config {
   std::vector<token_id> banned_tokens;           ///< vocabulary rows that are never sampled
   std::vector<token_id> end_of_generation = {};  ///< tokens after which a sequence goes no further
   kv_types kv{};                                 ///< how K and V are kept
-  /// Pages of the KV cache, at least a slot's context; 0 = as many as slots * context_tokens take.
+  /// Pages of the KV cache (of group 0), at least a slot's context; 0 = as many as slots * context_tokens
+  /// take.
   std::uint32_t kv_pages = 0;
+  /// Layers with a sliding window have groups of their own (kv_geometry), where that takes less memory.
+  /// False: all layers are in group 0.
+  bool window_groups = true;
+  /// Pages of each of them beside what jobs need, for boundaries at which prefixes can be shared; 0: none are
+  /// shared; unset: an eighth of the bytes of group 0, at least one window, as far as the cache becomes no
+  /// larger than with group 0 alone.
+  std::optional<std::uint32_t> boundary_pages = {};
   weight_source weights{};
   cache_source cache{};
   adapter_room adapters{};
@@ -74,10 +83,38 @@ struct accelerator_config {
   std::uint32_t chunk_tokens = 0;
 };
 
+/// What a group of layers needs of a sequence's past.
+enum class kv_need : std::uint8_t {
+  all,     ///< every position
+  window,  ///< the last ones
+};
+
+/// Layers with the same need have pages in common: one page id stands for the same positions in all of them.
+struct kv_group {
+  kv_need need = kv_need::all;
+  std::uint32_t window = 0;          ///< positions that a token reads, its own included; 0: all
+  std::uint32_t pages = 0;           ///< with ids 0 .. pages-1 of this group
+  std::uint32_t boundary_pages = 0;  ///< of them, those beside what jobs can come to need; 0: for none
+  std::uint64_t page_bytes = 0;      ///< of one page in all layers of the group
+  friend constexpr bool operator==(const kv_group&, const kv_group&) = default;
+};
+
+/// Groups beside group 0 at most.
+inline constexpr std::uint32_t further_groups_max = 3;
+
 /// How a loaded accelerator's KV cache is cut. Without pages, begin(), extend() and clear() are never called.
+/// `pages` are those of group 0, whose layers need all positions; the further groups are 1, 2, ... A sequence
+/// has a page table for each group.
 struct kv_geometry {
-  std::uint32_t page_positions = 0;
+  std::uint32_t page_positions = 0;  ///< of a page of any group
   std::uint32_t pages = 0;
+  std::uint64_t page_bytes = 0;  ///< of a page of group 0; 0: not told, where there is no other group
+  std::array<kv_group, further_groups_max> groups{};
+  std::uint32_t group_count = 0;  ///< of `groups`
+
+  [[nodiscard]] constexpr std::span<const kv_group> further() const noexcept {
+    return std::span(groups).first(group_count);
+  }
 };
 
 /// The first `positions` positions of a page, for another one that is clear.
@@ -87,17 +124,27 @@ struct page_copy {
   std::uint32_t positions = 0;
 };
 
+/// A sequence's pages of a group that does not need all positions.
+struct group_pages {
+  std::uint32_t first = 0;         ///< positions from first * page_positions on; those before are not read
+  std::span<const kv_page> pages;  ///< in the order of positions
+  std::optional<page_copy> copy = {};  ///< between pages of the group, made first
+};
+
 /// Where a sequence's keys and values lie. `pages` are in the order of positions, distinct, and cover every
 /// position that will be written before extend() adds more. Pages that hold nothing but `held` may belong to
 /// other sequences too and are only read.
 struct sequence_start {
   slot_id slot{};
-  std::span<const kv_page> pages;
+  std::span<const kv_page> pages;       ///< of group 0
   std::span<const token_id> held = {};  ///< tokens whose KV the pages hold, after the copy
   std::optional<page_copy> copy = {};   ///< made first
   /// Applied to every token of the sequence in this order, which decides the bits; at most
   /// active_adapters_max, with distinct indices. What the pages hold was computed with the same.
   std::span<const active_adapter> adapters = {};
+  /// Of each further group, in their order: what the first position after `held` reads of the positions
+  /// before it is there, after the copy.
+  std::span<const group_pages> further = {};
 };
 
 /// Bytes planned before anything is allocated (M0-W-1011, 1020). Shown by `inspect plan` and /health.
@@ -249,19 +296,23 @@ class accelerator {
   /// Gives a released slot its pages; steps go on at position held.size(). Both spans are read before it
   /// returns. A slot that is used without begin(), from position 0, has the n-th context's worth of pages, n
   /// being the slot, and release() clears them: that needs a pool of slots * context with no page in use
-  /// otherwise. Throws accelerator_failure: then the slot may only be released, and no launched step will be
-  /// collected.
+  /// otherwise, and group 0 alone. Throws accelerator_failure: then the slot may only be released, and no
+  /// launched step will be collected.
   virtual void begin(const sequence_start& start) = 0;
 
-  /// Gives a sequence that has begun further pages, which follow the `have` that it has: distinct from those,
-  /// clear, and no more than its context takes. The span is read before it returns. Takes effect after every
-  /// step launched so far, none of which reaches them. Allocates nothing. Throws as begin() does.
-  virtual void extend(slot_id slot, std::uint32_t have, std::span<const kv_page> pages) = 0;
+  /// Gives a sequence that has begun further pages of a group, for positions from have * page_positions on,
+  /// which follow those that it has: distinct from those, clear, and no more than its context takes. The span
+  /// is read before it returns. Takes effect after every step launched so far, none of which reaches them.
+  /// Allocates nothing. Throws as begin() does.
+  virtual void extend(slot_id slot, std::uint32_t group, std::uint32_t have,
+                      std::span<const kv_page> pages) = 0;
 
-  /// Zeroes pages, so that the next sequence that gets them finds nothing of what they held. Takes effect
-  /// after every step and copy launched so far, and before every later one. Never fails: an error shows in
-  /// the next step.
-  virtual void clear(std::span<const kv_page> pages) noexcept = 0;
+  /// Zeroes pages of a group, so that the next sequence that gets them finds nothing of what they held. Takes
+  /// effect after every step and copy launched so far, and before every later one. A sequence goes on while
+  /// pages of a window are cleared that were its own: later steps begin at positions that do not read them,
+  /// and its table's entries for them mean nothing from then on. Never fails: an error shows in the next
+  /// step.
+  virtual void clear(std::uint32_t group, std::span<const kv_page> pages) noexcept = 0;
 
   /// Waits until the device has done all that it was given. Never fails: an error shows in the next step.
   virtual void wait_idle() noexcept = 0;

@@ -20,22 +20,22 @@ std::string pin_name(const std::string& salt, std::string_view rest) {
 
 }  // namespace
 
-kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config,
-                   std::function<void(std::span<const kv_page>)> clear)
+kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config, page_clearing clear)
     : geometry_(geometry),
       config_(config),
       clear_(std::move(clear)),
       pool_(geometry.pages),
+      windows_(geometry, clear_),
       tree_(geometry.page_positions,
             [this](const prefix_tree::node* at) {
+              if (windows_.any()) windows_.forget(at);
               sessions_.forget(at);
               system_prompts_.forget(at);
             }),
       sessions_(tree_, config.sessions),
       system_prompts_(tree_, config.system_prompts) {}
 
-kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config,
-                   std::function<void(std::span<const kv_page>)> clear, page_ledger ledger)
+kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config, page_clearing clear, page_ledger ledger)
     : kv_cache(geometry, config, std::move(clear)) {
   ledger_ = ledger;
   clears_.resize(geometry.pages);
@@ -48,7 +48,8 @@ void kv_cache::adopt() {
   std::vector<prefix_tree::node*> node_of(geometry_.pages, nullptr);
   std::vector<kv_page> pages;
   std::vector<std::pair<noted_page, prefix_tree::node*>> known;
-  for (noted_page& one : config_.share ? ledger_->noted() : std::vector<noted_page>{}) {
+  const bool adopts = config_.share && !windows_.any();
+  for (noted_page& one : adopts ? ledger_->noted() : std::vector<noted_page>{}) {
     auto* parent = one.parent ? node_of[static_cast<std::size_t>(*one.parent)] : nullptr;
     if (one.parent && parent == nullptr) continue;
     if (tree_.next(one.salt, parent, one.tokens) != nullptr) continue;
@@ -66,6 +67,9 @@ void kv_cache::adopt() {
   pool_.take(closed_);
   counts_.adopted = static_cast<std::uint32_t>(pages.size());
   adopt_use(std::move(known));
+  // Windowed pages are cleared no later than the pages of group 0 that were computed with them: they are
+  // clean where those are.
+  if (!closed_.empty()) windows_.close();
   if (closed_.empty()) release_awaited();
 }
 
@@ -112,22 +116,9 @@ void kv_cache::release(prefix_tree::node* at) {
 void kv_cache::open_pages() {
   if (closed_.empty()) return;
   release_awaited();
+  windows_.open();
   free_pages(closed_, {});
   closed_.clear();
-}
-
-/// While pages are closed, the reserved ones are what there is.
-std::uint32_t kv_cache::reserved() const noexcept {
-  return closed_.empty() ? config_.pages_reserved : 0;
-}
-
-std::uint32_t kv_cache::pages_for(std::uint32_t positions) const noexcept {
-  const std::uint32_t size = geometry_.page_positions;
-  return positions / size + (positions % size == 0 ? 0 : 1);
-}
-
-bool kv_cache::can_hold(std::uint32_t positions) const noexcept {
-  return pages_for(positions) + config_.pages_reserved <= geometry_.pages;
 }
 
 /// Whether there are fewer that no job uses, except for the reserved ones.
@@ -144,7 +135,7 @@ void kv_cache::clear(std::span<const kv_page> pages) {
       ++clears_[static_cast<std::size_t>(page)];
     }
   }
-  clear_(pages);
+  clear_(0, pages);
 }
 
 void kv_cache::collected() noexcept {
@@ -179,27 +170,72 @@ prefix_tree::match kv_cache::look_up(const cache_request& wish, std::span<const 
   return found;
 }
 
-// The shared pages are marked as used first: otherwise they would count as pages that can be evicted for this
-// job. The page to copy from is marked for the same reason, but only where memory allows: the copy just saves
-// work.
+// A job that finds too few pages because it would copy one that is idle computes all of its prompt: it must
+// not wait for what it keeps from itself.
 std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<const token_id> prompt,
                                           std::uint32_t positions, std::uint32_t leave, bool again) {
   ORCD_ENSURE(!prompt.empty() && positions >= prompt.size() && can_hold(positions));
+  if (windows_.any() && has_closed_pages()) return std::nullopt;
   auto found = look_up(wish, prompt);
+  const auto known =
+      static_cast<std::uint32_t>(found.whole.size()) * geometry_.page_positions + found.positions;
+  const boundary* from = nullptr;
+  if (windows_.any() && known > 0) {
+    from = windows_.cut(found, wish.salt, prompt.first(prompt.size() - 1), config_.tokens_min);
+  }
+  auto lease = lend(std::move(found), positions, leave, from != nullptr);
+  if (!lease && from != nullptr) {
+    from = nullptr;
+    lease = lend({}, positions, leave, false);
+  }
+  if (!lease) return std::nullopt;
+  if (windows_.any()) {
+    lease->windows = windows_.begin(from);
+    set_marks(*lease, wish, static_cast<std::uint32_t>(prompt.size()), known);
+  }
+  lease->counts = !again;
+  if (config_.share && wish.enabled && lease->counts) {
+    ++counts_.queries;
+    counts_.query_tokens += prompt.size();
+    counts_.hits += lease->held > 0 ? 1U : 0U;
+    counts_.hit_tokens += lease->held;
+  }
+  return lease;
+}
+
+/// Where the job leaves boundaries: behind its system prompt, before the last token of its prompt, and where
+/// it goes on otherwise than what is `known` of others, if that spares those who do the same enough.
+void kv_cache::set_marks(kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
+                         std::uint32_t known) const noexcept {
+  const auto at_least = [this](std::uint32_t position) {
+    return position < config_.tokens_min ? 0U : position;
+  };
+  const bool spares = known - lease.held > geometry_.page_positions / 4;
+  lease.windows.marks = {at_least(wish.system_tokens), at_least(prompt_tokens - 1),
+                         spares ? at_least(known) : 0};
+}
+
+// The shared pages are marked as used first: otherwise they would count as pages that can be evicted for this
+// job. The page to copy from is marked for the same reason, but only where memory allows, unless it must be
+// had `with_part`: the copy just saves work.
+std::optional<kv_lease> kv_cache::lend(prefix_tree::match found, std::uint32_t positions, std::uint32_t leave,
+                                       bool with_part) {
   const auto whole = static_cast<std::uint32_t>(found.whole.size());
   const std::uint32_t needed = pages_for(positions) - whole;
   for (auto* at : found.whole) use(at);
-  if (is_short(needed + leave)) {
-    for (auto* at : found.whole) release(at);
-    return std::nullopt;
-  }
-  if (found.part != nullptr) {
+  bool is_lacking = is_short(needed + leave);
+  if (!is_lacking && found.part != nullptr) {
     use(found.part);
     if (is_short(needed + leave)) {
       release(found.part);
       found.part = nullptr;
       found.positions = 0;
+      is_lacking = with_part;
     }
+  }
+  if (is_lacking) {
+    for (auto* at : found.whole) release(at);
+    return std::nullopt;
   }
   make_room(needed);
   kv_lease lease;
@@ -213,13 +249,6 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   lease.path = std::move(found.whole);
   lease.held = whole * geometry_.page_positions + found.positions;
   lease.written = lease.held;
-  lease.counts = !again;
-  if (config_.share && wish.enabled && lease.counts) {
-    ++counts_.queries;
-    counts_.query_tokens += prompt.size();
-    counts_.hits += lease.held > 0 ? 1 : 0;
-    counts_.hit_tokens += lease.held;
-  }
   return lease;
 }
 
@@ -265,7 +294,7 @@ bool kv_cache::wants_page(const kv_lease& lease, const cache_request& wish, std:
                           std::uint32_t computed) const noexcept {
   const std::size_t size = geometry_.page_positions;
   const std::size_t end = (lease.path.size() + 1) * size;
-  return config_.share && wish.enabled && computed + size == end && end < prompt_tokens &&
+  return config_.share && wish.enabled && !windows_.any() && computed + size == end && end < prompt_tokens &&
          end >= config_.tokens_min;
 }
 
@@ -298,7 +327,7 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
 void kv_cache::note(const kv_lease& lease, std::size_t index, const std::string& salt,
                     std::span<const token_id> tokens, const prefix_tree::node* parent) noexcept {
   const kv_page page = prefix_tree::page_of(lease.path[index]);
-  if (!ledger_ || page != lease.pages[index]) return;
+  if (!ledger_ || windows_.any() || page != lease.pages[index]) return;
   ledger_->note(page, parent == nullptr ? std::nullopt : std::optional(prefix_tree::page_of(parent)), salt,
                 tokens);
 }
@@ -319,6 +348,8 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
     note(lease, index, wish.salt, tokens.subspan(index * size, size), parent);
     if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1}, {});
   }
+  const auto published = static_cast<std::uint32_t>(lease.path.size()) * size;
+  if (windows_.any()) windows_.keep(lease.windows, lease.path, nullptr, published, false);
 }
 
 void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
@@ -349,6 +380,10 @@ prefix_tree::node* kv_cache::leave_in_tree(kv_lease& lease, const cache_request&
     const auto made = tree_.insert(wish.salt, last, tail, lease.pages[next++]);
     if (made.unused) unused.push_back(*made.unused);
     last = made.at;
+  }
+  if (windows_.any()) {
+    if (keeps(wish, computed)) windows_.keep(lease.windows, lease.path, last, computed, true);
+    windows_.release(std::move(lease.windows), lease.written);
   }
   const std::size_t touched = std::max<std::size_t>(next, pages_for(lease.written));
   const auto rest = std::span<const kv_page>(lease.pages).subspan(next);
@@ -381,6 +416,7 @@ kv_cache_counts kv_cache::counts() const noexcept {
   out.pages_cached = tree_.idle();
   out.pages_closed = static_cast<std::uint32_t>(closed_.size());
   out.sessions = sessions_.size();
+  if (windows_.any()) out.windows = windows_.counts();
   return out;
 }
 

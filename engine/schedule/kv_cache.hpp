@@ -4,7 +4,10 @@
 // needed.
 //
 // The output does not depend on hits: what a page holds is a function of the tokens before and in it, so that
-// sharing changes when a token comes, never which. GPU thread only.
+// sharing changes when a token comes, never which.
+//
+// All this is about the pages of group 0. Those of layers with a window are window_cache's: where there are
+// any, a prefix is shared up to a boundary, and no pages of running jobs are taken over. GPU thread only.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +19,13 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "engine/base/kv_window.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/schedule/page_ledger.hpp"
 #include "engine/schedule/page_pool.hpp"
 #include "engine/schedule/pin_table.hpp"
 #include "engine/schedule/prefix_tree.hpp"
+#include "engine/schedule/window_cache.hpp"
 
 namespace orcd::engine {
 
@@ -45,11 +50,13 @@ struct kv_cache_counts {
   std::uint32_t sessions = 0;      ///< sessions that are pinned now
   std::uint32_t pages_closed = 0;  ///< out of use until open_pages()
   std::uint32_t adopted = 0;       ///< pages that a process that died had computed
+  window_counts windows = {};      ///< all of the above is of group 0
 };
 
-/// The pages of one job, in the order of positions. The first path.size() belong to the tree's nodes in
-/// `path`, except where pages[i] is not the page of path[i]: there another job computed the same tokens at
-/// the same time, the tree has that job's page, and pages[i] stays this job's own.
+/// The pages of one job. `pages` are those of group 0, in the order of positions. The first path.size()
+/// belong to the tree's nodes in `path`, except where pages[i] is not the page of path[i]: there another job
+/// computed the same tokens at the same time, the tree has that job's page, and pages[i] stays this job's
+/// own.
 struct kv_lease {
   std::vector<kv_page> pages;
   std::vector<prefix_tree::node*> path;  ///< the tree's node of each page; marked as used
@@ -57,18 +64,23 @@ struct kv_lease {
   std::uint32_t written = 0;      ///< positions that steps may have written; later pages are still zero
   bool counts = true;             ///< in queries and hits: the job had no lease before
   std::optional<page_copy> copy;  ///< to be made before the first step; see reserve()
+  job_windows windows = {};
 };
+
+/// Zeroes pages of a group, as accelerator::clear() does.
+using page_clearing = std::function<void(std::uint32_t group, std::span<const kv_page>)>;
 
 class kv_cache {
  public:
   /// At first all pages are free and zero. `clear` zeroes pages before another job gets them.
-  kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear);
+  kv_cache(kv_geometry geometry, kv_cache_config config, page_clearing clear);
   /// Of memory that another process may have used, and notes what it does there. What the ledger has noted is
   /// in the tree; pages that a step of the other process may still write to are out of use until
   /// open_pages(). So long no page is evicted that a job of the other process used, since that job will want
-  /// it when it goes on here, and waiting is shorter than computing it again.
-  kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear,
-           page_ledger ledger);
+  /// it when it goes on here, and waiting is shorter than computing it again. Of layers with a window a
+  /// ledger says nothing: where there are such groups nothing is adopted, and while pages are out of use no
+  /// job gets any.
+  kv_cache(kv_geometry geometry, kv_cache_config config, page_clearing clear, page_ledger ledger);
 
   /// Nothing of the other process writes any more: what was kept out of use is cleared and free.
   void open_pages();
@@ -82,9 +94,13 @@ class kv_cache {
   void forgot_launched() noexcept;
 
   /// Pages of so many positions.
-  [[nodiscard]] std::uint32_t pages_for(std::uint32_t positions) const noexcept;
+  [[nodiscard]] std::uint32_t pages_for(std::uint32_t positions) const noexcept {
+    return pages_over(positions, geometry_.page_positions);
+  }
   /// Whether a job of this many positions fits an empty cache.
-  [[nodiscard]] bool can_hold(std::uint32_t positions) const noexcept;
+  [[nodiscard]] bool can_hold(std::uint32_t positions) const noexcept {
+    return pages_for(positions) + config_.pages_reserved <= geometry_.pages;
+  }
   /// A lease of pages for `positions` positions that shares the pages of the prompt's known beginning; at
   /// least the prompt's last token is left to compute. Nullopt while running jobs hold too many pages:
   /// `leave` more must be free or in the tree. The copy that a lease may ask for must be made before any
@@ -124,21 +140,30 @@ class kv_cache {
   [[nodiscard]] std::uint32_t page_positions() const noexcept { return geometry_.page_positions; }
   [[nodiscard]] kv_cache_counts counts() const noexcept;
   [[nodiscard]] const prefix_tree& tree() const noexcept { return tree_; }
+  /// The pages of groups with windows, which jobs take and give back as they go on; null: there are none.
+  [[nodiscard]] window_cache* windows() noexcept { return windows_.any() ? &windows_ : nullptr; }
 
  private:
   [[nodiscard]] prefix_tree::match look_up(const cache_request& wish, std::span<const token_id> prompt) const;
   [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
   [[nodiscard]] bool is_short(std::uint32_t pages) const noexcept;
+  [[nodiscard]] std::optional<kv_lease> lend(prefix_tree::match found, std::uint32_t positions,
+                                             std::uint32_t leave, bool with_part);
   void make_room(std::uint32_t pages);
   [[nodiscard]] prefix_tree::node* leave_in_tree(kv_lease& lease, const cache_request& wish,
                                                  std::span<const token_id> tokens, std::uint32_t computed);
-  [[nodiscard]] std::uint32_t reserved() const noexcept;
+  /// While pages are closed, the reserved ones are what there is.
+  [[nodiscard]] std::uint32_t reserved() const noexcept {
+    return closed_.empty() ? config_.pages_reserved : 0;
+  }
   void adopt();
   void adopt_use(std::vector<std::pair<noted_page, prefix_tree::node*>> known);
   void release_awaited();
   void use(prefix_tree::node* at);
   void release(prefix_tree::node* at);
   void clear(std::span<const kv_page> pages);
+  void set_marks(kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
+                 std::uint32_t known) const noexcept;
   void note_clean(kv_page page) noexcept;
   void note(const kv_lease& lease, std::size_t index, const std::string& salt,
             std::span<const token_id> tokens, const prefix_tree::node* parent) noexcept;
@@ -148,8 +173,9 @@ class kv_cache {
 
   const kv_geometry geometry_;
   const kv_cache_config config_;
-  std::function<void(std::span<const kv_page>)> clear_;
+  page_clearing clear_;
   page_pool pool_;
+  window_cache windows_;
   prefix_tree tree_;
   pin_table sessions_, system_prompts_;
   kv_cache_counts counts_;

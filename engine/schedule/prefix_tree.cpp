@@ -15,6 +15,7 @@ struct prefix_tree::node {
   kv_page page = 0;
   std::uint32_t users = 0;
   std::uint32_t pins = 0;
+  bool marked = false;
   std::uint64_t last_used = 0;  ///< unique
 };
 
@@ -48,6 +49,22 @@ prefix_tree::~prefix_tree() = default;
 
 kv_page prefix_tree::page_of(const node* at) noexcept {
   return at->page;
+}
+
+std::span<const token_id> prefix_tree::tokens_of(const node* at) noexcept {
+  return at->self->first;
+}
+
+const std::string& prefix_tree::salt_of(const node* at) noexcept {
+  return *at->salt;
+}
+
+const prefix_tree::node* prefix_tree::parent_of(const node* at) noexcept {
+  return at->parent;
+}
+
+bool prefix_tree::is_pinned(const node* at) noexcept {
+  return at->pins > 0;
 }
 
 std::uint32_t prefix_tree::users_of(const node* at) noexcept {
@@ -170,6 +187,10 @@ void prefix_tree::unpin(node* at) {
   list(at);
 }
 
+void prefix_tree::mark(node* at) noexcept {
+  at->marked = true;
+}
+
 std::optional<kv_page> prefix_tree::evict() {
   if (evictable_.empty()) return std::nullopt;
   node* at = *evictable_.begin();
@@ -179,7 +200,7 @@ std::optional<kv_page> prefix_tree::evict() {
 }
 
 void prefix_tree::drop(node* at) {
-  if (at->pins > 0) on_dropped_(at);
+  if (at->pins > 0 || at->marked) on_dropped_(at);
   unlist(at);
   --pages_;
   --idle_;

@@ -39,7 +39,7 @@ class prefix_tree {
     std::optional<kv_page> unused;
   };
 
-  /// `on_dropped` is called with every pinned node before it is evicted.
+  /// `on_dropped` is called with every node that is pinned or was marked before it is evicted.
   prefix_tree(std::uint32_t page_positions, std::function<void(const node*)> on_dropped);
   ~prefix_tree();
 
@@ -50,6 +50,10 @@ class prefix_tree {
   [[nodiscard]] node* next(const std::string& salt, const node* parent,
                            std::span<const token_id> tokens) const;
   [[nodiscard]] static kv_page page_of(const node* at) noexcept;
+  [[nodiscard]] static std::span<const token_id> tokens_of(const node* at) noexcept;
+  [[nodiscard]] static const std::string& salt_of(const node* at) noexcept;
+  [[nodiscard]] static const node* parent_of(const node* at) noexcept;
+  [[nodiscard]] static bool is_pinned(const node* at) noexcept;
   /// Jobs that use it; no fewer than those of a node below it.
   [[nodiscard]] static std::uint32_t users_of(const node* at) noexcept;
 
@@ -59,6 +63,7 @@ class prefix_tree {
   void release(node* at);
   void pin(node* at);
   void unpin(node* at);
+  static void mark(node* at) noexcept;
 
   /// Evicts one node that is not in use and returns its page; nullopt when all are in use.
   [[nodiscard]] std::optional<kv_page> evict();

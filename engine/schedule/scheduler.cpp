@@ -241,7 +241,10 @@ void scheduler::collect_step() {
 void scheduler::forget_launched() noexcept {
   for (const auto& step : launched_.all()) {
     for (const auto& part : step) {
-      if (sequence* job = slots_.find(part.slot, part.admission)) device_.release(*job);
+      sequence* const job = slots_.find(part.slot, part.admission);
+      if (job == nullptr) continue;
+      device_.release(*job);
+      pages_.set_back(*job);
     }
   }
   launched_.clear();

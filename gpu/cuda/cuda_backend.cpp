@@ -70,7 +70,10 @@ class cuda_backend final : public engine::accelerator {
     return steps_ ? steps_->kv_pages() : engine::kv_geometry{};
   }
   void begin(const engine::sequence_start& start) override { steps_->begin(start); }
-  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override {
+  // All layers are in group 0.
+  void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+              std::span<const engine::kv_page> pages) override {
+    ORCD_ENSURE(group == 0);
     steps_->extend(slot, have, pages);
   }
   engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
@@ -83,7 +86,10 @@ class cuda_backend final : public engine::accelerator {
   }
   bool continue_adapter() override { return adapters_->go_on(); }
   void drop_adapter(std::uint32_t index) noexcept override { adapters_->drop(index); }
-  void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
+  void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
+    ORCD_ENSURE(group == 0);
+    steps_->clear(pages);
+  }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
   void wait_idle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
   std::span<const float> logits(engine::slot_id slot) const noexcept override { return steps_->logits(slot); }

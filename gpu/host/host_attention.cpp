@@ -122,10 +122,12 @@ void host_forward::rotate(std::uint32_t layer) {
 
 void host_forward::store_kv(std::uint32_t layer) {
   const layer_widths width = widths(layer);
+  const std::uint32_t group = extents_.groups.of_layer[layer];
   for (std::uint32_t c = 0; c < columns_; ++c) {
     const std::uint32_t slot = work_.column_slots[c];
-    work_.attention[c] = {
-        .pages = pages_of(slot).data(), .position = work_.positions[c], .end = forms_[slot].end};
+    work_.attention[c] = {.pages = page_tables_.of(slot, group).data(),
+                          .position = work_.positions[c],
+                          .end = forms_[slot].end};
   }
   if (spec_.layers[layer].reads_other_cache) return;
   host::store_kv({.k = work_.qkv + width.q,

@@ -40,13 +40,11 @@ std::uint32_t chunk_of(const engine::model& m, const engine::accelerator_config&
 }
 
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
-                                std::uint32_t chunk_tokens) {
-  const std::uint32_t context = context_of(m, config);
-  const host_extents extents =
-      host_extents::of(m.spec, config.slots, context, chunk_of(m, config, chunk_tokens), config.kv,
-                       config.kv_pages, config.draft_tokens);
+                                const host_backend_options& options) {
+  const host_extents extents = host_extents::of(
+      m.spec, config, context_of(m, config), chunk_of(m, config, options.chunk_tokens), options.launch_depth);
   return {.weights_bytes = engine::payload_bytes(m.weights),
-          .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
+          .kv_bytes = extents.groups.bytes(),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
           .logits_bytes = std::uint64_t{config.slots + extents.draft_tokens} * m.spec.vocab * sizeof(float),
           .adapters_bytes = host_adapters::bytes(m, config.adapters, extents)};
@@ -129,20 +127,22 @@ class host_backend final : public engine::accelerator {
               const engine::interrupt_flag& interrupt) override;
   bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
   engine::kv_geometry kv_pages() const noexcept override {
-    return {engine::kv_page_positions, forward_ ? forward_->pages() : 0};
+    if (!forward_) return {.page_positions = engine::kv_page_positions};
+    return forward_->kv_geometry();
   }
   void begin(const engine::sequence_start& start) override;
-  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override {
+  void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+              std::span<const engine::kv_page> pages) override {
     ORCD_ENSURE(!sequences_[static_cast<std::size_t>(slot)].own_pages);
-    forward_->add_pages(static_cast<std::uint32_t>(slot), have, pages);
+    forward_->page_tables().add(static_cast<std::uint32_t>(slot), group, have, pages);
   }
   engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
     ORCD_ENSURE(forward_.has_value());
     return forward_->adapters().put(index, adapter);
   }
   void drop_adapter(std::uint32_t index) noexcept override { forward_->adapters().drop(index); }
-  void clear(std::span<const engine::kv_page> pages) noexcept override {
-    for (const engine::kv_page page : pages) forward_->clear(page);
+  void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
+    for (const engine::kv_page page : pages) forward_->clear(group, page);
   }
   void wait_idle() noexcept override {}  // nothing goes on between two calls
   void release(engine::slot_id slot) noexcept override;
@@ -206,7 +206,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& give
   if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
   if (const auto supported = check_host_support(m); !supported) return supported.error();
   if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
-  const engine::memory_plan plan = plan_memory(m, config, options_.chunk_tokens);
+  const engine::memory_plan plan = plan_memory(m, config, options_);
   const auto fits = check_memory(plan, parted_bytes(given), options_.kv_bytes_max, config.weights.share);
   if (!fits) return fits.error();
   progress(0);
@@ -253,8 +253,8 @@ engine::result<void> host_backend::map_weights(const engine::shared_weights& fro
 }
 
 void host_backend::allocate(std::uint32_t context) {
-  const host_extents extents = host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens,
-                                                config_.kv, config_.kv_pages, config_.draft_tokens);
+  const host_extents extents =
+      host_extents::of(model_.spec, config_, context, options_.chunk_tokens, options_.launch_depth);
   const std::uint32_t rows = config_.slots + extents.draft_tokens;
   forward_.emplace(model_, extents, options_.threads, options_.tap, config_.cache, config_.adapters);
   logits_ = std::make_unique<float[]>(std::uint64_t{rows} * model_.spec.vocab);
@@ -272,8 +272,14 @@ void host_backend::allocate(std::uint32_t context) {
 void host_backend::begin(const engine::sequence_start& start) {
   const auto slot = static_cast<std::uint32_t>(start.slot);
   ORCD_ENSURE(forward_.has_value() && slot < config_.slots && !start.pages.empty());
-  if (start.copy) forward_->copy(*start.copy);
-  forward_->set_pages(slot, start.pages);
+  ORCD_ENSURE(start.further.size() == forward_->kv_geometry().group_count);
+  if (start.copy) forward_->copy(0, *start.copy);
+  forward_->page_tables().set(slot, 0, 0, start.pages);
+  for (std::uint32_t group = 1; group <= start.further.size(); ++group) {
+    const engine::group_pages& own = start.further[group - 1];
+    if (own.copy) forward_->copy(group, *own.copy);
+    forward_->page_tables().set(slot, group, own.first, own.pages);
+  }
   forward_->adapters().use(slot, start.adapters);
   held_sequence& sequence = sequences_[slot];
   sequence.tokens.assign(start.held.begin(), start.held.end());
@@ -289,9 +295,9 @@ void host_backend::release(engine::slot_id id) noexcept {
   if (sequence.own_pages) {
     const std::size_t filled =
         (sequence.tokens.size() + engine::kv_page_positions - 1) / engine::kv_page_positions;
-    clear(forward_->pages_of(slot).first(filled));
+    clear(0, forward_->page_tables().of(slot, 0).first(filled));
   }
-  forward_->set_pages(slot, {});
+  forward_->page_tables().set_own(slot);
   forward_->adapters().use(slot, {});
   sequence.tokens.clear();
   sequence.next.reset();
@@ -439,7 +445,7 @@ std::unique_ptr<engine::accelerator> make_host_backend(host_backend_options opti
 }
 
 engine::memory_plan plan_host_memory(const engine::model& m, const engine::accelerator_config& config) {
-  return plan_memory(with_parted_shapes(m), config, host_backend_options{}.chunk_tokens);
+  return plan_memory(with_parted_shapes(m), config, {});
 }
 
 std::string_view host_isa_name() {

@@ -28,9 +28,9 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
       spec_(m.spec),
       extents_(extents),
       work_(m.spec, extents),
-      cache_(m.spec, extents.kv, extents.pages, cache),
+      cache_(m.spec, extents.kv, extents.groups, cache),
       adapters_(m, adapters, extents),
-      page_tables_(std::size_t{extents.slots} * extents.pages_per_slot(), no_page),
+      page_tables_(extents_),
       tap_(std::move(tap)),
       pool_(threads) {
   const std::vector<float> factors = engine::rope_freq_factors(m, extents.context);
@@ -46,38 +46,11 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
   }
   groups_.reserve(spec_.experts);
   forms_.resize(extents.slots);
-  for (std::uint32_t slot = 0; slot < extents.slots; ++slot) set_pages(slot, {});
-}
-
-void host_forward::set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages) {
-  const std::uint32_t each = extents_.pages_per_slot();
-  ORCD_ENSURE(slot < extents_.slots && pages.size() <= each);
-  const auto table = std::span(page_tables_).subspan(std::size_t{slot} * each, each);
-  for (std::uint32_t i = 0; i < each; ++i) {
-    if (pages.empty()) {
-      const std::uint32_t own = slot * each + i;
-      table[i] = own < extents_.pages ? static_cast<engine::kv_page>(own) : no_page;
-    } else {
-      table[i] = i < pages.size() ? pages[i] : no_page;
-    }
-    ORCD_ENSURE(table[i] < static_cast<std::int64_t>(extents_.pages));
-  }
-}
-
-void host_forward::add_pages(std::uint32_t slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
-  const std::uint32_t each = extents_.pages_per_slot();
-  ORCD_ENSURE(slot < extents_.slots && have + pages.size() <= each);
-  const auto table = std::span(page_tables_).subspan(std::size_t{slot} * each + have, pages.size());
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    ORCD_ENSURE(table[i] == no_page && pages[i] >= 0 &&
-                static_cast<std::uint32_t>(pages[i]) < extents_.pages);
-    table[i] = pages[i];
-  }
 }
 
 void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token) {
   ORCD_ENSURE(columns_ < extents_.columns && slot < extents_.slots && position < extents_.context);
-  ORCD_ENSURE(pages_of(slot)[position / engine::kv_page_positions] != no_page);
+  ORCD_ENSURE(page_tables_.has(slot, position));
   work_.column_slots[columns_] = slot;
   work_.positions[columns_] = position;
   work_.tokens[columns_] = token;

@@ -13,6 +13,7 @@
 #include "gpu/host/host_adapters.hpp"
 #include "gpu/host/host_layer_ends.hpp"
 #include "gpu/host/host_memory.hpp"
+#include "gpu/host/host_page_tables.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/sequence_form.hpp"
 #include "kernels/host/thread_pool.hpp"
@@ -36,19 +37,12 @@ class host_forward {
   host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap,
                const engine::cache_source& cache = {}, engine::adapter_room adapters = {});
 
-  /// The pages of a slot's positions from 0 on. At first, and without `pages`, those of its own: for the n-th
-  /// slot the n-th context's worth, as far as the pool has them.
-  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
-  /// Pages behind the `have` that the slot has.
-  void add_pages(std::uint32_t slot, std::uint32_t have, std::span<const engine::kv_page> pages);
-  [[nodiscard]] std::span<const engine::kv_page> pages_of(std::uint32_t slot) const noexcept {
-    return std::span(page_tables_)
-        .subspan(std::size_t{slot} * extents_.pages_per_slot(), extents_.pages_per_slot());
-  }
-  [[nodiscard]] std::uint32_t pages() const noexcept { return extents_.pages; }
+  /// What holds the keys and values of the steps' sequences.
+  [[nodiscard]] host_page_tables& page_tables() noexcept { return page_tables_; }
+  [[nodiscard]] const engine::kv_geometry& kv_geometry() const noexcept { return extents_.groups.geometry; }
   [[nodiscard]] const engine::shared_cache& exported_cache() const noexcept { return cache_.exported(); }
-  void copy(const engine::page_copy& what) noexcept { cache_.copy(what); }
-  void clear(engine::kv_page page) noexcept { cache_.clear(page); }
+  void copy(std::uint32_t group, const engine::page_copy& what) noexcept { cache_.copy(group, what); }
+  void clear(std::uint32_t group, engine::kv_page page) noexcept { cache_.clear(group, page); }
 
   [[nodiscard]] host_adapters& adapters() noexcept { return adapters_; }
 
@@ -124,12 +118,11 @@ class host_forward {
   host_workspace work_;
   host_kv_cache cache_;
   host_adapters adapters_;
-  std::vector<engine::kv_page> page_tables_;     ///< [slots][pages_per_slot]; no_page where there is none
+  host_page_tables page_tables_;
   std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
   std::vector<expert_group> groups_;
   std::vector<sequence_form> forms_;  ///< [slots]
-  static constexpr engine::kv_page no_page = -1;
 
   layer_tap tap_;
   std::uint32_t columns_ = 0;

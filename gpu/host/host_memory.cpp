@@ -7,16 +7,23 @@
 
 namespace orcd::gpu {
 
-host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
-                              std::uint32_t chunk_tokens, engine::kv_types kv, std::uint32_t kv_pages,
-                              std::uint32_t draft_tokens) {
+host_extents host_extents::of(const engine::model_spec& spec, const engine::accelerator_config& config,
+                              std::uint32_t context, std::uint32_t chunk_tokens, std::uint32_t launch_depth) {
   host_extents e;
-  e.kv = kv;
+  const std::uint32_t slots = config.slots;
+  e.kv = config.kv;
   e.slots = slots;
   // Each slot has room for a chunk.
-  e.draft_tokens = spec.pooling ? 0 : std::min(draft_tokens, slots * (chunk_tokens - 1));
+  e.draft_tokens = spec.pooling ? 0 : std::min(config.draft_tokens, slots * (chunk_tokens - 1));
   e.context = context;
-  e.pages = kv_pages == 0 ? slots * e.pages_per_slot() : kv_pages;
+  e.groups = kv_groups::of(
+      spec, {.slots = slots,
+             .context = context,
+             .types = config.kv,
+             .pages = config.kv_pages,
+             .ahead = {launch_depth, chunk_tokens, std::min(engine::drafts_max, e.draft_tokens)},
+             .window_groups = config.window_groups,
+             .boundary_pages = config.boundary_pages});
   // Steps of pooled sequences have chunk_tokens tokens together (engine/accelerator.hpp).
   e.columns = spec.pooling ? chunk_tokens : slots * chunk_tokens;
   e.ffn_rows = e.columns * std::max(1U, spec.experts_used);
@@ -121,17 +128,16 @@ host_workspace::host_workspace(const engine::model_spec& spec, const host_extent
   place(spec, extents, memory_.get() + (64 - address % 64) % 64);
 }
 
-std::uint64_t host_kv_cache::bytes(const engine::model_spec& spec, engine::kv_types types,
-                                   std::uint32_t pages) {
-  return spec.kv_bytes_per_token(types) * engine::kv_page_positions * pages;
-}
-
-host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages,
+host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, const kv_groups& groups,
                              const engine::cache_source& source)
     : types_(types) {
-  for (const engine::layer_spec& layer : spec.layers) {
-    add(layer.cached_heads(), engine::kv_row_bytes(types.keys, layer.key_length), pages);
-    add(layer.cached_heads(), engine::kv_row_bytes(types.values, spec.cached_value_length(layer)), pages);
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const engine::layer_spec& layer = spec.layers[i];
+    const std::uint32_t group = groups.of_layer[i];
+    const std::uint32_t pages = groups.pages(group);
+    add(group, layer.cached_heads(), engine::kv_row_bytes(types.keys, layer.key_length), pages);
+    add(group, layer.cached_heads(), engine::kv_row_bytes(types.values, spec.cached_value_length(layer)),
+        pages);
   }
   if (!source.share && !source.imported) {
     memory_ = std::make_unique<std::byte[]>(bytes_);
@@ -149,13 +155,15 @@ host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types ty
   exported_ = {descriptor_.get(), bytes};
 }
 
-void host_kv_cache::add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages) {
-  parts_.push_back({bytes_, row_bytes, kv_heads});
+void host_kv_cache::add(std::uint32_t group, std::uint32_t kv_heads, std::uint64_t row_bytes,
+                        std::uint32_t pages) {
+  parts_.push_back({bytes_, row_bytes, kv_heads, group});
   bytes_ += std::uint64_t{pages} * kv_heads * engine::kv_page_positions * row_bytes;
 }
 
-void host_kv_cache::copy(const engine::page_copy& what) noexcept {
+void host_kv_cache::copy(std::uint32_t group, const engine::page_copy& what) noexcept {
   for (const part& p : parts_) {
+    if (p.group != group) continue;
     for (std::uint32_t head = 0; head < p.kv_heads; ++head) {
       const std::byte* from =
           base_ + p.offset + kernels::attention_first_row(what.from, p.kv_heads, head) * p.row_bytes;
@@ -166,8 +174,9 @@ void host_kv_cache::copy(const engine::page_copy& what) noexcept {
   }
 }
 
-void host_kv_cache::clear(engine::kv_page page) noexcept {
+void host_kv_cache::clear(std::uint32_t group, engine::kv_page page) noexcept {
   for (const part& p : parts_) {
+    if (p.group != group) continue;
     std::memset(base_ + p.offset + kernels::attention_first_row(page, p.kv_heads, 0) * p.row_bytes, 0,
                 p.row_bytes * p.kv_heads * engine::kv_page_positions);
   }

@@ -9,6 +9,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/kv_groups.hpp"
 #include "gpu/plan/arena_mapping.hpp"
 #include "kernels/host/attention.hpp"
 #include "kernels/host/matmul.hpp"
@@ -21,7 +22,7 @@ struct host_extents {
   std::uint32_t slots = 0;
   std::uint32_t draft_tokens = 0;   ///< of a step, all sequences together
   std::uint32_t context = 0;        ///< positions per slot
-  std::uint32_t pages = 0;          ///< of the KV cache
+  kv_groups groups;                 ///< of the KV cache
   std::uint32_t qkv = 0;            ///< Q | K | V of one token
   std::uint32_t attended = 0;       ///< all heads of one token
   std::uint32_t latent_query = 0;   ///< models with latents: queries of all heads of one token,
@@ -35,11 +36,13 @@ struct host_extents {
   std::uint32_t layer_inputs = 0;  ///< of all layers together
   engine::kv_types kv{};
 
-  [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
-                                       std::uint32_t context, std::uint32_t chunk_tokens, engine::kv_types kv,
-                                       std::uint32_t kv_pages = 0, std::uint32_t draft_tokens = 0);
+  /// `context`: positions per slot, whatever the configuration says. Steps that may be launched ahead of one
+  /// another: `launch_depth`.
+  [[nodiscard]] static host_extents of(const engine::model_spec& spec,
+                                       const engine::accelerator_config& config, std::uint32_t context,
+                                       std::uint32_t chunk_tokens, std::uint32_t launch_depth);
   [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
-    return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
+    return engine::pages_over(context, engine::kv_page_positions);
   }
 };
 
@@ -88,14 +91,13 @@ class host_workspace {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keys and values in pages, as kernels/host/attention.hpp says; pages of all layers have the same ids.
+/// Keys and values in pages, as kernels/host/attention.hpp says; pages of all layers of a group have the same
+/// ids.
 class host_kv_cache {
  public:
   /// Throws accelerator_failure where memory is to be shared and cannot be (gpu/plan/memfd_driver.hpp).
-  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages,
+  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, const kv_groups& groups,
                 const engine::cache_source& source = {});
-  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, engine::kv_types types,
-                                           std::uint32_t pages);
 
   [[nodiscard]] engine::kv_types types() const noexcept { return types_; }
   /// Of a layer that has a cache.
@@ -104,16 +106,16 @@ class host_kv_cache {
   }
   /// Of a cache with source.share.
   [[nodiscard]] const engine::shared_cache& exported() const noexcept { return exported_; }
-  void copy(const engine::page_copy& what) noexcept;
-  void clear(engine::kv_page page) noexcept;
+  void copy(std::uint32_t group, const engine::page_copy& what) noexcept;
+  void clear(std::uint32_t group, engine::kv_page page) noexcept;
 
  private:
   /// The keys or the values of a layer.
   struct part {
     std::uint64_t offset, row_bytes;
-    std::uint32_t kv_heads;
+    std::uint32_t kv_heads, group;
   };
-  void add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages);
+  void add(std::uint32_t group, std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages);
 
   engine::kv_types types_;
   std::vector<part> parts_;

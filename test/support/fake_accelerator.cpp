@@ -22,6 +22,14 @@ std::string at_slot(const char* what, slot_id slot, std::uint64_t got, std::uint
          std::to_string(got) + ", expected " + std::to_string(limit) + ")";
 }
 
+bool is_clear(std::span<const std::uint64_t> page) {
+  return std::all_of(page.begin(), page.end(), [](std::uint64_t value) { return value == 0; });
+}
+
+void accept(const std::string& wrong) {
+  if (!wrong.empty()) throw contract_violation(wrong);
+}
+
 void require(bool holds, const char* what, slot_id slot, std::uint64_t got, std::uint64_t limit) {
   if (!holds) throw contract_violation(at_slot(what, slot, got, limit));
 }
@@ -35,14 +43,18 @@ token_id allowed_from(token_id wanted, engine::token_mask mask, std::uint32_t vo
   return -1;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::uint64_t no_tokens = 0xcbf29ce484222325ULL;
 
 std::uint64_t with_token(std::uint64_t hash, token_id token) {
   return (hash ^ static_cast<std::uint32_t>(token)) * 0x100000001b3ULL;
+}
+
+/// At each position: of the tokens up to there.
+std::vector<std::uint64_t> hashes_of(std::span<const token_id> tokens, std::uint64_t flavour) {
+  std::vector<std::uint64_t> out;
+  for (const token_id token : tokens)
+    out.push_back(with_token(out.empty() ? no_tokens ^ flavour : out.back(), token));
+  return out;
 }
 
 }  // namespace
@@ -71,6 +83,7 @@ engine::pooled_values pooled_of(std::span<const token_id> sequence) {
 fake_accelerator::fake_accelerator(fake_options options)
     : options_(std::move(options)),
       slots_(options_.slots),
+      windows_(options_.pages, options_.slots),
       logits_(options_.vocab, 0.0F),
       adapters_(options_.adapters) {
   ORCD_ENSURE(options_.slots > 0 && options_.chunk_tokens > 0);
@@ -97,11 +110,8 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
     launched_.clear();
     throw engine::accelerator_failure(engine::errc::vram_oom, "begin: out of memory");
   }
-  if (start.copy) {
-    for (std::uint32_t i = 0; i < start.copy->positions; ++i) {
-      write(start.copy->to, i, page(start.copy->from)[i], steps_ + 1);
-    }
-  }
+  for (std::uint32_t i = 0; start.copy && i < start.copy->positions; ++i)
+    write(start.copy->to, i, page(start.copy->from)[i], steps_ + 1);
   if (!state.held) ++held_;
   state.held = true;
   state.tokens.assign(start.held.begin(), start.held.end());
@@ -115,30 +125,30 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
     applied.emplace_back(adapters_[one.index], one.strength);
   }
   state.flavour = flavour_of(applied);
-  std::uint64_t hash = no_tokens ^ state.flavour;
-  for (std::size_t i = 0; i < state.tokens.size(); ++i) {
-    hash = with_token(hash, state.tokens[i]);
-    const std::uint32_t size = options_.pages.page_positions;
-    require(page(state.pages[i / size])[i % size] == hash, "a page does not hold what it was said to hold",
-            start.slot, i, state.tokens.size());
+  const std::vector<std::uint64_t> hashes = hashes_of(state.tokens, state.flavour);
+  const std::uint32_t size = options_.pages.page_positions;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    require(page(state.pages[i / size])[i % size] == hashes[i],
+            "a page does not hold what it was said to hold", start.slot, i, hashes.size());
   }
+  accept(windows_.begin(start, hashes));
 }
 
-void fake_accelerator::extend(slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
+void fake_accelerator::extend(slot_id slot, std::uint32_t group, std::uint32_t have,
+                              std::span<const engine::kv_page> pages) {
   slot_state& state = at(slot);
   require(state.held && !state.spoiled, "extended a slot that has to be begun", slot, 0, 1);
-  require(!pages.empty() && have == state.pages.size(), "pages that do not follow the others", slot, have,
-          state.pages.size());
+  require(!pages.empty() && (group > 0 || have == state.pages.size()), "pages that do not follow the others",
+          slot, have, state.pages.size());
   if (++extended_ == options_.extend_out_of_memory) {
     launched_.clear();
     throw engine::accelerator_failure(engine::errc::vram_oom, "extend: out of memory");
   }
+  if (group > 0) return accept(windows_.extend(slot, group, have, pages));
   for (const engine::kv_page id : pages) {
     const bool known = std::find(state.pages.begin(), state.pages.end(), id) != state.pages.end();
     require(!known, "the same page twice", slot, static_cast<std::uint64_t>(id), 0);
-    const auto& kept = page(id);
-    require(std::count(kept.begin(), kept.end(), 0U) == static_cast<std::ptrdiff_t>(kept.size()),
-            "a further page that is not clear", slot, static_cast<std::uint64_t>(id), 0);
+    require(is_clear(page(id)), "a further page that is not clear", slot, static_cast<std::uint64_t>(id), 0);
     state.pages.push_back(id);
   }
 }
@@ -210,11 +220,11 @@ void fake_accelerator::check_start(const engine::sequence_start& start) const {
   const auto& to = kv_.at(static_cast<std::size_t>(start.copy->to));
   require(start.copy->to == start.pages[start.held.size() / size], "a copy to another page", start.slot, 0,
           1);
-  require(std::count(to.begin(), to.end(), 0U) == static_cast<std::ptrdiff_t>(size),
-          "a copy to a page in use", start.slot, 1, 0);
+  require(is_clear(to), "a copy to a page in use", start.slot, 1, 0);
 }
 
-void fake_accelerator::clear(std::span<const engine::kv_page> pages) noexcept {
+void fake_accelerator::clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept {
+  if (group > 0) return windows_.clear(group, pages);
   for (const engine::kv_page id : pages) {
     ORCD_ENSURE(id >= 0 && static_cast<std::size_t>(id) < kv_.size());
     for (const slot_state& state : slots_) {
@@ -227,10 +237,8 @@ void fake_accelerator::clear(std::span<const engine::kv_page> pages) noexcept {
 
 std::vector<engine::kv_page> fake_accelerator::written_pages() const {
   std::vector<engine::kv_page> out;
-  for (std::size_t i = 0; i < kv_.size(); ++i) {
-    const bool written = std::any_of(kv_[i].begin(), kv_[i].end(), [](std::uint64_t x) { return x != 0; });
-    if (written) out.push_back(static_cast<engine::kv_page>(i));
-  }
+  for (std::size_t i = 0; i < kv_.size(); ++i)
+    if (!is_clear(kv_[i])) out.push_back(static_cast<engine::kv_page>(i));
   return out;
 }
 
@@ -239,12 +247,12 @@ std::vector<engine::kv_page> fake_accelerator::written_pages() const {
 void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from, std::uint64_t step) {
   const std::uint32_t size = options_.pages.page_positions;
   if (size == 0) return;
+  const std::vector<std::uint64_t> hashes = hashes_of(state.tokens, state.flavour);
+  accept(windows_.compute(slot, hashes, from, state.certain));
   require(state.tokens.size() <= state.pages.size() * size, "a position without a page", slot,
           state.tokens.size(), state.pages.size() * size);
-  std::uint64_t hash = no_tokens ^ state.flavour;
-  for (std::size_t i = 0; i < state.tokens.size(); ++i) {
-    hash = with_token(hash, state.tokens[i]);
-    if (i < from) continue;
+  for (std::size_t i = from; i < hashes.size(); ++i) {
+    const std::uint64_t hash = hashes[i];
     const std::uint64_t kept = page(state.pages[i / size])[i % size];
     std::vector<bool>::reference loose = loose_[static_cast<std::size_t>(state.pages[i / size])][i % size];
     // A wrong draft may come where a lost step had the right one; whoever goes on from there would notice.
@@ -309,6 +317,7 @@ void fake_accelerator::release(slot_id slot) noexcept {
   ORCD_ENSURE(static_cast<std::uint32_t>(slot) < slots_.size());
   slot_state& state = at(slot);
   if (state.held) --held_;
+  windows_.release(slot);
   slot_state fresh;
   fresh.releases = state.releases + 1;
   state = std::move(fresh);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "test/support/fake_windows.hpp"
 
 namespace orcd::test {
 
@@ -99,14 +100,15 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] double step_cost(std::uint32_t tokens) const noexcept override { return 0.9 + 0.1 * tokens; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return options_.pages; }
   void begin(const engine::sequence_start& start) override;
-  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override;
+  void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+              std::span<const engine::kv_page> pages) override;
   [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
                                                  const engine::lora_adapter& adapter) override;
   [[nodiscard]] engine::result<void> begin_adapter(std::uint32_t index,
                                                    const engine::lora_adapter& adapter) override;
   [[nodiscard]] bool continue_adapter() override;
   void drop_adapter(std::uint32_t index) noexcept override;
-  void clear(std::span<const engine::kv_page> pages) noexcept override;
+  void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override;
   void wait_idle() noexcept override {}
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
@@ -140,6 +142,7 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] std::uint64_t releases() const noexcept { return releases_.load(); }
   /// Pages with something in them.
   [[nodiscard]] std::vector<engine::kv_page> written_pages() const;
+  [[nodiscard]] const fake_windows& windows() const noexcept { return windows_; }
   /// Everything it computed and was asked for, in order; filled only after record(true). Not for use while a
   /// thread steps.
   void record(bool on) { recording_ = on; }
@@ -197,6 +200,7 @@ class fake_accelerator final : public engine::accelerator {
   std::vector<slot_state> slots_;
   std::vector<std::vector<std::uint64_t>> kv_;  ///< [pages][page_positions], 0 = clear
   std::vector<std::vector<bool>> loose_;        ///< likewise: of a wrong draft, may be written again
+  fake_windows windows_;
   std::vector<float> logits_;
   std::vector<std::string> adapters_;  ///< digests
   std::uint64_t puts_ = 0;

@@ -47,10 +47,13 @@ class depth_limit : public engine::accelerator {
   [[nodiscard]] bool continue_adapter() override { return device_.continue_adapter(); }
   void drop_adapter(std::uint32_t index) noexcept override { device_.drop_adapter(index); }
   void begin(const engine::sequence_start& start) override { device_.begin(start); }
-  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override {
-    device_.extend(slot, have, pages);
+  void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+              std::span<const engine::kv_page> pages) override {
+    device_.extend(slot, group, have, pages);
   }
-  void clear(std::span<const engine::kv_page> pages) noexcept override { device_.clear(pages); }
+  void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
+    device_.clear(group, pages);
+  }
   void wait_idle() noexcept override { device_.wait_idle(); }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override {

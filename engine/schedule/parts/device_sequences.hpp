@@ -18,9 +18,9 @@ class device_sequences {
   /// accelerator's begin() throws, the job has to end: the copied positions are missing, and the page to copy
   /// from may soon be another job's.
   void begin(sequence& job);
-  /// The job's lease has more pages than the `had` that the accelerator knows. If that throws, the job has to
-  /// end: its table is not what its lease is.
-  void extend(sequence& job, std::uint32_t had);
+  /// The job's lease has more pages of the group than those before index `had`, which the accelerator knows.
+  /// If that throws, the job has to end: its table is not what its lease is.
+  void extend(sequence& job, std::uint32_t group, std::uint32_t had);
   /// The accelerator forgets the sequence, which goes back to what is computed; its steps in progress mean
   /// nothing.
   void release(sequence& job) noexcept;

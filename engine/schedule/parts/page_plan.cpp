@@ -11,8 +11,8 @@ namespace orcd::engine {
 
 namespace {
 
-std::function<void(std::span<const kv_page>)> clear_function(accelerator& target) {
-  return [&target](std::span<const kv_page> freed) { target.clear(freed); };
+page_clearing clear_function(accelerator& target) {
+  return [&target](std::uint32_t group, std::span<const kv_page> freed) { target.clear(group, freed); };
 }
 
 }  // namespace
@@ -80,7 +80,12 @@ bool page_plan::reserve(sequence& job, std::uint32_t leave, std::uint64_t steps)
     return false;
   }
   job.lease = std::move(*lease);
-  job.lease.pages.reserve(cache_->pages_for(job.positions_max()));  // growing allocates nothing
+  // Growing allocates nothing.
+  job.lease.pages.reserve(cache_->pages_for(job.positions_max()));
+  for (std::size_t i = 0; i < job.lease.windows.groups.size(); ++i) {
+    const std::uint32_t most = cache_->windows()->pages_of(static_cast<std::uint32_t>(i + 1)).size();
+    job.lease.windows.groups[i].pages.reserve(std::min(most, cache_->pages_for(job.positions_max())));
+  }
   job.computed = job.lease.held;
   if (job.lease.counts) job.cached = std::min(job.computed, job.prompt_tokens - 1);
   job.position = job.computed;
@@ -90,8 +95,20 @@ bool page_plan::reserve(sequence& job, std::uint32_t leave, std::uint64_t steps)
 bool page_plan::extend(sequence& job) {
   const auto had = static_cast<std::uint32_t>(job.lease.pages.size());
   if (!cache_->extend(job.lease)) return false;
-  device_.extend(job, had);
+  device_.extend(job, 0, had);
   return true;
+}
+
+void page_plan::reach(sequence& job, std::uint32_t end) {
+  if (!cache_ || cache_->windows() == nullptr) return;
+  cache_->windows()->reach(job.lease.windows, end, [&](std::uint32_t group, std::uint32_t have) {
+    device_.extend(job, group, have);
+  });
+}
+
+void page_plan::set_back(sequence& job) {
+  if (!cache_ || cache_->windows() == nullptr) return;
+  cache_->windows()->set_back(job.lease.windows, job.computed, job.lease.written);
 }
 
 std::uint32_t page_plan::room_for_drafts(const sequence& job) const noexcept {
@@ -130,6 +147,7 @@ void page_plan::note_computed(sequence& job, std::uint32_t end) {
   if (!cache_ || job.pool) return;
   job.computed = std::max(job.computed, end);
   cache_->publish(job.lease, job.request.cache, job.tokens, job.computed);
+  if (cache_->windows() != nullptr) cache_->windows()->trim(job.lease.windows, job.computed);
 }
 
 void page_plan::give_back(sequence& job) {

@@ -45,8 +45,14 @@ class page_plan {
   [[nodiscard]] bool lacks() const noexcept { return lacks_; }
   [[nodiscard]] bool awaits_opening() const noexcept { return awaits_opening_; }
 
-  /// One page more for a running job, unless all are in use.
+  /// One page of group 0 more for a running job, unless all are in use.
   [[nodiscard]] bool extend(sequence& job);
+  /// A step is planned that fills the job's positions up to `end`: it gets the pages of groups with windows
+  /// that it lacks, of which there are enough.
+  void reach(sequence& job, std::uint32_t end);
+  /// The job's steps in progress are lost, and device_sequences::release() has set it back: gives back the
+  /// pages that it had for them, but for those of group 0.
+  void set_back(sequence& job);
   /// Drafts after its next token that a job has pages for.
   [[nodiscard]] std::uint32_t room_for_drafts(const sequence& job) const noexcept;
   /// Takes over pages that others have published since the job got its own; no step of the job may be in

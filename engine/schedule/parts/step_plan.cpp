@@ -18,8 +18,25 @@ bool step_plan::plan() {
   for (const auto& job : of_.running.jobs()) {
     if (job && job->missing() > 1 && !job->can_score()) of_.pages.catch_up(*job);
   }
-  if (plan_decodes()) plan_prefill();
+  try {
+    if (plan_decodes()) plan_prefill();
+  } catch (...) {
+    take_back();
+    throw;
+  }
   return !step_.empty();
+}
+
+/// The step will not be launched.
+void step_plan::take_back() noexcept {
+  for (const launched_part& part : record_) {
+    sequence* const job = of_.running.find(part.slot, part.admission);
+    if (job == nullptr) continue;
+    of_.device.release(*job);
+    of_.pages.set_back(*job);
+  }
+  record_.clear();
+  step_.clear();
 }
 
 /// Adds the parts of all sequences that decode. False if the step waits for those that will have drafts.
@@ -94,6 +111,7 @@ void step_plan::add(sequence& job, std::uint32_t tokens) {
   } catch (const std::bad_alloc&) {
     return of_.ends.end_out_of_memory(job.slot);
   }
+  of_.pages.reach(job, job.position + tokens);
   of_.device.begin(job);
   const std::span<const token_id> all(job.tokens);
   step_.push_back({slot_id{job.slot}, job.position,
@@ -119,6 +137,7 @@ void step_plan::add_with_drafts(sequence& job, std::uint32_t count) {
     job.drafts.keep_copy(job.request.constraint);
     return add(job, 1);
   }
+  of_.pages.reach(job, job.position + count + 1);
   of_.device.begin(job);
   step_.push_back({slot_id{job.slot}, job.position, job.drafts.fed(), ask, nullptr, count + 1});
   job.begun = true;

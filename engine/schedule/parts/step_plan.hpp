@@ -30,8 +30,9 @@ class step_plan {
   };
   step_plan(accelerator& target, parts of);
 
-  /// Plans a step; false where there is nothing to launch. All jobs have the pages that it needs. Throws
-  /// accelerator_failure and std::bad_alloc.
+  /// Plans a step; false where there is nothing to launch. All jobs have the pages of group 0 that it needs.
+  /// Throws accelerator_failure and std::bad_alloc; then its jobs are where they would be if it had been
+  /// lost.
   [[nodiscard]] bool plan();
   /// The planned step, for accelerator::launch(); valid until the next plan().
   [[nodiscard]] std::span<const sequence_step> step() const noexcept { return step_; }
@@ -43,6 +44,7 @@ class step_plan {
  private:
   [[nodiscard]] bool plan_decodes();
   void plan_prefill();
+  void take_back() noexcept;
   void add(sequence& job, std::uint32_t tokens);
   void add_with_drafts(sequence& job, std::uint32_t count);
 

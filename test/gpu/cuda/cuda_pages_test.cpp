@@ -93,7 +93,7 @@ class served_model {
     device_->release(engine::slot_id{0});
     return out;
   }
-  void clear(engine::kv_page page) { device_->clear({&page, 1}); }
+  void clear(engine::kv_page page) { device_->clear(0, {&page, 1}); }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
   [[nodiscard]] engine::kv_cache_counts counts() const { return loop_->counts().cache; }
 

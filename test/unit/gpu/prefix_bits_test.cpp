@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(released_pages_are_clear) {
   (void)run({}, secret, 0);
   const auto from_secret = run(secret, {&last, 1}, 0);
   const engine::kv_page page = 0;
-  device->clear({&page, 1});
+  device->clear(0, {&page, 1});
   const auto from_cleared = run(secret, {&last, 1}, 0);
   const auto from_fresh = run(secret, {&last, 1}, 1);
   BOOST_TEST((from_cleared == from_fresh));

@@ -64,11 +64,13 @@ class spoils_rejected final : public depth_limit {
     pages_[static_cast<std::uint32_t>(start.slot)].assign(start.pages.begin(), start.pages.end());
     depth_limit::begin(start);
   }
-  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override {
+  void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+              std::span<const engine::kv_page> pages) override {
+    BOOST_REQUIRE(group == 0U);
     auto& all = pages_[static_cast<std::uint32_t>(slot)];
     BOOST_REQUIRE(all.size() == have);
     all.insert(all.end(), pages.begin(), pages.end());
-    depth_limit::extend(slot, have, pages);
+    depth_limit::extend(slot, group, have, pages);
   }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override {

@@ -25,7 +25,7 @@ tokens count_to(token_id last, token_id first = 1) {
 
 struct bench {
   explicit bench(std::uint32_t pages, kv_cache_config config = {.tokens_min = 1})
-      : cache({page_size, pages}, config, [this](std::span<const kv_page> freed) {
+      : cache({page_size, pages}, config, [this](std::uint32_t, std::span<const kv_page> freed) {
           cleared.insert(cleared.end(), freed.begin(), freed.end());
         }) {}
   std::vector<kv_page> cleared;
@@ -248,7 +248,7 @@ class random_run {
                 .tokens_min = static_cast<std::uint32_t>(1 + below(3)),
                 .sessions = static_cast<std::uint32_t>(below(3)),
                 .system_prompts = static_cast<std::uint32_t>(below(2))},
-               [this](std::span<const kv_page> freed) {
+               [this](std::uint32_t, std::span<const kv_page> freed) {
                  for (const kv_page page : freed) contents_[static_cast<std::size_t>(page)].clear();
                }) {}
 

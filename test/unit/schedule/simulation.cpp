@@ -33,9 +33,10 @@ struct simulation::mailbox_sink final : event_sink {
   std::size_t index;
 };
 
-simulation::simulation(std::uint64_t seed, coverage& seen)
+simulation::simulation(std::uint64_t seed, coverage& seen, layers need)
     : coverage_(seen),
       random_(seed),
+      need_(need),
       slots_(static_cast<std::uint32_t>(1 + below(4))),
       max_queue_(static_cast<std::uint32_t>(below(7))),
       device_(options()),
@@ -56,10 +57,29 @@ simulation::simulation(std::uint64_t seed, coverage& seen)
 
 // From memory for one job to memory for all.
 kv_geometry simulation::pages() {
-  if (one_in(4)) return {};
+  if (need_ == layers::all_positions && one_in(4)) return {};
   const auto size = static_cast<std::uint32_t>(1 + below(9));
   const std::uint32_t most = (prompt_max + output_max - 1 + size - 1) / size;
-  return {size, most + static_cast<std::uint32_t>(below(std::uint64_t{most} * slots_))};
+  const bool scarce = need_ == layers::windows_too && one_in(2);
+  return {size, most + static_cast<std::uint32_t>(below(scarce ? 3 : std::uint64_t{most} * slots_))};
+}
+
+// As many pages as the jobs can come to need and not one more, and no boundaries, some or many.
+void simulation::add_windows(fake_options& to) {
+  const steps_ahead ahead{to.launch_depth, to.chunk_tokens, std::min(drafts_max, to.draft_tokens)};
+  to.pages.group_count = static_cast<std::uint32_t>(1 + below(2));
+  to.pages.page_bytes = 100;
+  for (std::uint32_t i = 0; i < to.pages.group_count; ++i) {
+    kv_group& group = to.pages.groups.at(i);
+    const std::uint32_t size = to.pages.page_positions;
+    group.need = kv_need::window;
+    group.window = static_cast<std::uint32_t>(2 + below(one_in(2) ? 4 : 30));
+    group.boundary_pages =
+        one_in(6) ? 0 : static_cast<std::uint32_t>(pages_before_max(group.window, size) + below(20));
+    group.pages = static_cast<std::uint32_t>(windowed_pages_max(slots_, group.window, size, ahead)) +
+                  group.boundary_pages;
+    group.page_bytes = below(200);
+  }
 }
 
 // While a step runs, time passes, clients act and a targeted cancel interrupts, as on two threads.
@@ -83,6 +103,13 @@ fake_options simulation::options() {
   if (one_in(8)) {
     out.faults.push_back({20 + below(150), errc::cuda_error, one_in(2)});
     injected_.insert(errc::cuda_error);
+  }
+  if (need_ == layers::windows_too) {
+    add_windows(out);
+    if (one_in(8)) {
+      out.extend_out_of_memory = 1 + below(60);
+      injected_.insert(errc::vram_oom);
+    }
   }
   return out;
 }
@@ -320,6 +347,15 @@ void simulation::check_bounds() const {
   const kv_cache_counts pages = scheduler_->counts().cache;
   require(device_.written_pages().size() + pages.pages_free <= device_.kv_pages().pages || pages.pages == 0,
           "a free page was not cleared");
+  check_windows(pages.windows);
+}
+
+void simulation::check_windows(const window_counts& counts) const {
+  std::uint32_t written = 0;
+  for (std::uint32_t i = 1; i <= device_.kv_pages().group_count; ++i) written += device_.windows().written(i);
+  require(written <= counts.pages_used + counts.pages_kept, "a free page of a window was not cleared");
+  require(scheduler_->running() > 0 || counts.pages_used == 0, "a job that has ended has pages of a window");
+  require(counts.boundaries > 0 || counts.pages_kept == 0, "pages that no boundary keeps");
 }
 
 // No more clients: everything still under way must end by itself.
@@ -340,6 +376,9 @@ void simulation::settle() {
   require(pages.pages_free + pages.pages_cached == pages.pages, "pages that nobody has");
   coverage_["cache hits"] += pages.hits;
   coverage_["evictions"] += pages.evictions;
+  coverage_["boundaries left"] += pages.windows.boundaries;
+  coverage_["boundaries given up"] += pages.windows.boundaries_given_up;
+  coverage_["positions read"] += device_.windows().read();
   coverage_["set back"] += scheduler_->counts().preemptions;
   coverage_["drafts right"] += scheduler_->counts().drafts.right;
   coverage_["drafts wrong"] += scheduler_->counts().drafts.tokens - scheduler_->counts().drafts.right;

@@ -25,7 +25,9 @@ using coverage = std::map<std::string, std::uint64_t>;
 
 class simulation {
  public:
-  simulation(std::uint64_t seed, coverage& seen);
+  /// What the layers of the model need.
+  enum class layers : std::uint8_t { all_positions, windows_too };
+  simulation(std::uint64_t seed, coverage& seen, layers need = layers::all_positions);
   /// Throws std::runtime_error naming the broken rule.
   void run();
 
@@ -64,6 +66,7 @@ class simulation {
   coverage& coverage_;
   std::mt19937_64 random_;
   engine::steady_time time_{std::chrono::hours(1)};
+  layers need_;
   std::uint32_t slots_, max_queue_;
   std::set<engine::errc> injected_;
   fake_accelerator device_;
@@ -77,6 +80,8 @@ class simulation {
   [[nodiscard]] fake_options options();
   [[nodiscard]] engine::speculation drafts();
   [[nodiscard]] engine::kv_geometry pages();
+  void add_windows(fake_options& to);
+  void check_windows(const engine::window_counts& counts) const;
 };
 
 }  // namespace orcd::test

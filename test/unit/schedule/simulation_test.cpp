@@ -9,9 +9,10 @@ using namespace orcd::test;
 
 namespace {
 
-void run_seed(std::uint64_t seed, coverage& seen) {
+void run_seed(std::uint64_t seed, coverage& seen,
+              simulation::layers need = simulation::layers::all_positions) {
   try {
-    simulation(seed, seen).run();
+    simulation(seed, seen, need).run();
   } catch (const std::exception& broken) {
     BOOST_ERROR("seed " << seed << ": " << broken.what() << " (repeat with ORCD_SIM_SEED=" << seed << ")");
   }
@@ -54,6 +55,24 @@ BOOST_AUTO_TEST_CASE(every_job_ends_once_whatever_happens) {
                            "evictions"}) {
     BOOST_TEST(seen[what] > 20U, what << " happened only " << seen[what] << " times");
   }
+}
+
+BOOST_AUTO_TEST_CASE(windows_read_what_a_job_of_its_own_would_have_written_in_10_000_schedules) {
+  coverage seen;
+  if (const char* chosen = std::getenv("ORCD_SIM_SEED")) {
+    run_seed(std::strtoull(chosen, nullptr, 10), seen, simulation::layers::windows_too);
+    return;
+  }
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+    run_seed(seed, seen, simulation::layers::windows_too);
+  }
+  for (const auto& [what, count] : seen) BOOST_TEST_MESSAGE(what << ": " << count);
+  for (const char* what : {"end: length", "end: end token", "error: CANCELLED", "error: VRAM_OOM",
+                           "steps computed again", "cache hits", "boundaries left", "boundaries given up",
+                           "drafts right", "drafts wrong", "evictions", "positions read"}) {
+    BOOST_TEST(seen[what] > 1'000U, what << " happened only " << seen[what] << " times");
+  }
+  BOOST_TEST(seen["set back"] > 20U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -43,8 +43,8 @@ class loading_accelerator final : public engine::accelerator {
   engine::result<void> map_weights(const engine::shared_weights&) override { return {}; }
   void drop_adapter(std::uint32_t) noexcept override {}
   void begin(const engine::sequence_start&) override {}
-  void extend(engine::slot_id, std::uint32_t, std::span<const engine::kv_page>) override {}
-  void clear(std::span<const engine::kv_page>) noexcept override {}
+  void extend(engine::slot_id, std::uint32_t, std::uint32_t, std::span<const engine::kv_page>) override {}
+  void clear(std::uint32_t, std::span<const engine::kv_page>) noexcept override {}
   void wait_idle() noexcept override {}
   std::vector<std::string> audit() override { return {}; }
   std::span<const float> logits(engine::slot_id) const noexcept override { return {}; }

@@ -1,0 +1,76 @@
+#include "engine/schedule/boundary_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+
+const boundary* boundary_store::deepest(const prefix_tree::match& known, const std::string& salt,
+                                        std::span<const token_id> tokens,
+                                        std::uint32_t page_positions) const {
+  if (all_.empty()) return nullptr;
+  for (std::size_t level = known.whole.size() + 1; level-- > 0;) {
+    const auto* parent = level == 0 ? nullptr : known.whole[level - 1];
+    const auto rest = tokens.subspan(level * page_positions);
+    const boundary* best = nullptr;
+    const auto [begin, end] = below_.equal_range(parent);
+    for (auto next = begin; next != end; ++next) {
+      const boundary& one = *next->second;
+      if (one.offset > rest.size() || (best != nullptr && one.offset <= best->offset)) continue;
+      const auto own = prefix_tree::tokens_of(one.at).first(one.offset);
+      if (!std::equal(own.begin(), own.end(), rest.begin())) continue;
+      if (parent == nullptr && prefix_tree::salt_of(one.at) != salt) continue;
+      best = &one;
+    }
+    if (best != nullptr) return best;
+  }
+  return nullptr;
+}
+
+const boundary* boundary_store::find(const prefix_tree::node* at, std::uint32_t offset) const {
+  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
+  for (auto next = begin; next != end; ++next) {
+    if (next->second->at == at && next->second->offset == offset) return &*next->second;
+  }
+  return nullptr;
+}
+
+const boundary* boundary_store::any_at(const prefix_tree::node* at) const {
+  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
+  for (auto next = begin; next != end; ++next) {
+    if (next->second->at == at) return &*next->second;
+  }
+  return nullptr;
+}
+
+void boundary_store::add(boundary made) {
+  const auto* parent = prefix_tree::parent_of(made.at);
+  all_.push_back(std::move(made));
+  try {
+    below_.emplace(parent, std::prev(all_.end()));
+  } catch (...) {
+    all_.pop_back();
+    throw;
+  }
+}
+
+void boundary_store::touch(const boundary* used) {
+  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(used->at));
+  const auto found = std::find_if(begin, end, [&](const auto& one) { return &*one.second == used; });
+  ORCD_ENSURE(found != end);
+  all_.splice(all_.end(), all_, found->second);
+}
+
+boundary boundary_store::take(const boundary* one) {
+  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(one->at));
+  const auto found = std::find_if(begin, end, [&](const auto& entry) { return &*entry.second == one; });
+  ORCD_ENSURE(found != end);
+  boundary out = std::move(*found->second);
+  all_.erase(found->second);
+  below_.erase(found);
+  return out;
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,42 @@
+// Which layers of a model have pages of the KV cache in common (engine::kv_geometry), and how many pages each
+// group has. Layers whose windows reach back equally far are a group where that takes less memory than if
+// they kept all positions; the others are in group 0. Both backends plan by it. Numbers alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/base/kv_window.hpp"
+#include "engine/model/model_spec.hpp"
+
+namespace orcd::gpu {
+
+/// What a cache is for.
+struct kv_demand {
+  std::uint32_t slots = 1;
+  std::uint32_t context = 0;  ///< positions per slot
+  engine::kv_types types{};
+  std::uint32_t pages = 0;  ///< of group 0; 0 = as many as slots * context take
+  engine::steps_ahead ahead{};
+  bool window_groups = true;  ///< as the next, of engine::accelerator_config
+  std::optional<std::uint32_t> boundary_pages = {};
+};
+
+struct kv_groups {
+  engine::kv_geometry geometry;
+  std::vector<std::uint32_t> of_layer;  ///< group of each layer
+
+  [[nodiscard]] std::uint32_t count() const noexcept { return 1 + geometry.group_count; }
+  [[nodiscard]] std::uint32_t pages(std::uint32_t group) const noexcept {
+    return group == 0 ? geometry.pages : geometry.groups[group - 1].pages;
+  }
+  /// Of all groups.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+
+  /// Of a model that was checked.
+  [[nodiscard]] static kv_groups of(const engine::model_spec& spec, const kv_demand& demand);
+};
+
+}  // namespace orcd::gpu

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <optional>
@@ -76,6 +77,13 @@ app::exit_code run(const std::vector<std::string>& args, app::process_guard& gua
   return serve(parsed->opts, guard, args);
 }
 
+/// The CUDA driver loads a kernel when it is first launched, unless it is told otherwise before it begins: a
+/// request that needs one that none before has needed would wait for it, and take VRAM after READY. What an
+/// operator has set holds.
+void load_all_kernels_at_start() {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // no other thread runs yet
+}
+
 /// Without an allocation: there may be no memory left for one.
 int fail(std::string_view what) noexcept {
   for (const std::string_view part : {std::string_view("worker-orcd: "), what, std::string_view("\n")}) {
@@ -88,6 +96,7 @@ int fail(std::string_view what) noexcept {
 
 int main(int argc, char** argv) {
   try {
+    load_all_kernels_at_start();
     app::open_standard_streams();
     app::make_room_for_stacks();
     app::process_guard guard;

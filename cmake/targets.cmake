@@ -14,7 +14,7 @@ set(orcd_tests_compiled_alone
     "test/http/(http_interleavings|traces_told)"
     "test/support/test_main"
     "test/unit/app/(options/(failover_options|lora_options|parse_options)|process/narration)_test"
-    "test/unit/chat/(cut_outputs|malformed_calls|output_parser)_test"
+    "test/unit/chat/(cut_outputs|gemma4|malformed_calls|output_parser)_test"
     "test/unit/gguf/location_test"
     "test/unit/golden/(demo_model|tiny_models)"
     "test/unit/gpu/(growth_bits|prefix_bits|produced_bits|rejected_drafts|weight_check|wild_files)_test"

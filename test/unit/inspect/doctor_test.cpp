@@ -99,14 +99,14 @@ BOOST_AUTO_TEST_CASE(all_problems_at_once) {
 
 BOOST_AUTO_TEST_CASE(what_cuda_does_not_take) {
   tiny_model_options o;
-  o.embedding = 640;
-  o.head_dim = 320;
+  o.embedding = 1152;
+  o.head_dim = 576;
   o.heads = 2;
   o.layers = 1;
   const auto value = examine(make_tiny_writer(o), 0);
   BOOST_TEST(value.at("loads").as_bool());
   BOOST_TEST(!value.at("loads_with_cuda").as_bool());
-  BOOST_TEST(tells(value.at("cuda_problems"), "heads of 320"));
+  BOOST_TEST(tells(value.at("cuda_problems"), "heads of 576"));
   BOOST_TEST(value.at("speeds").as_array().empty());
 }
 

@@ -61,8 +61,8 @@ struct add_norms_args {
 [[nodiscard]] int launch_add_norms(const add_norms_args& args, CUstream_st* stream);
 
 /// The inputs that each layer has of its own, of a token: a layer's values are (norm(projected *
-/// projected_scale) + table * table_scale) / sqrt 2, the RMS norm of those of one layer, with weights that all
-/// layers share.
+/// projected_scale) + table * table_scale) / sqrt 2, the RMS norm of those of one layer, with weights that
+/// all layers share.
 struct layer_inputs_args {
   const float* projected = nullptr;  ///< [columns][layers * width]
   float* table = nullptr;            ///< [columns][layers * width]: rows of the table, and then the result

@@ -397,8 +397,8 @@ stored_and_decoded store_and_decode(sequence& s, std::span<const float> rows, Ch
   return {keys, values, out.read()};
 }
 
-// Values that are raw keys have the bits of values that were copied from them; a layer that reads the cache of
-// another one has that one's result for the same queries, and stores nothing.
+// Values that are raw keys have the bits of values that were copied from them; a layer that reads the cache
+// of another one has that one's result for the same queries, and stores nothing.
 BOOST_DATA_TEST_CASE(values_may_be_keys_and_a_cache_another_layers,
                      boost::unit_test::data::make(std::vector<geometry>{
                          {4, 2, 64, 0, false}, {8, 1, 256, 300, false}, {4, 1, 512, 0, false}}),

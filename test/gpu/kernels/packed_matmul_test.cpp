@@ -200,7 +200,7 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree,
   }
 }
 
-/// What experts with GELU in the gate make of a gate and an up value, against f64 from the products' own sums.
+/// What experts with GELU in the gate make of a gate and an up value: f64 from the products' own sums.
 BOOST_AUTO_TEST_CASE(geglu_is_that_of_f64) {
   constexpr std::uint32_t rows = 64, cols = 256, columns = 24;
   const test_matrix gate(formats.at(5), rows, cols, 41), up(formats.at(5), rows, cols, 42);

@@ -104,7 +104,8 @@ BOOST_AUTO_TEST_CASE(every_byte_of_every_tensor_is_read_once) {
     // Frequency factors go into a table of the forward pass, and layers' factors into its launches.
     std::uint64_t tables = m.model.weights.rope_freqs.bytes + m.model.weights.rope_factors_long.bytes +
                            m.model.weights.rope_factors_short.bytes;
-    for (const engine::layer_weights& layer : m.model.weights.layers) tables += layer.layer_output_scale.bytes;
+    for (const engine::layer_weights& layer : m.model.weights.layers)
+      tables += layer.layer_output_scale.bytes;
     std::uint64_t read = 0;
     std::uint64_t trailers = 0;
     for (const auto& tensor : m.file.tensors()) trailers += engine::traits_of(tensor.type).trailer_bytes;

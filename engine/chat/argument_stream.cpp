@@ -74,4 +74,23 @@ void argument_stream::spoil(char c, std::string& out) {
   out += c;
 }
 
+bool argument_stream::push_all(std::string_view json, std::string& out) {
+  for (const char c : json) {
+    const auto v = push(c, out);
+    if (v == verdict::wrong || v == verdict::outside) return false;
+  }
+  return true;
+}
+
+bool argument_stream::push_word(std::string_view json, std::string& out) {
+  argument_stream tried = *this;
+  std::string passed;
+  for (const char c : json) {
+    if (tried.push(c, passed) != verdict::more) return false;
+  }
+  *this = std::move(tried);
+  out += passed;
+  return true;
+}
+
 }  // namespace orcd::engine

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/chat/json_scanner.hpp"
 
@@ -15,6 +16,10 @@ class argument_stream {
 
   /// Appends to `out` what can be sent. The value must be an object; wrong for anything else.
   [[nodiscard]] verdict push(char c, std::string& out);
+  /// Of several bytes: false where one is wrong or outside of the object.
+  [[nodiscard]] bool push_all(std::string_view json, std::string& out);
+  /// A number or a constant: all of it, or, with false, nothing.
+  [[nodiscard]] bool push_word(std::string_view json, std::string& out);
   /// The text ends here: appends what was taken and not sent, the beginning of an escape, a comma. What was
   /// sent is no JSON then.
   void leave(std::string& out) const { out += held_; }

@@ -63,12 +63,7 @@ class marked_reader final : public call_body {
 
   /// Passes on JSON.
   [[nodiscard]] verdict pass(std::string_view json, std::string& arguments) {
-    for (const char c : json) {
-      const auto v = arguments_.push(c, arguments);
-      if (v == argument_stream::verdict::wrong || v == argument_stream::verdict::outside)
-        return verdict::wrong;
-    }
-    return verdict::more;
+    return arguments_.push_all(json, arguments) ? verdict::more : verdict::wrong;
   }
   [[nodiscard]] verdict go(place to) noexcept {
     place_ = to;
@@ -202,20 +197,10 @@ class marked_reader final : public call_body {
       held_ += c;
       return verdict::more;
     }
-    const std::string_view json = held_ == "True"    ? "true"
-                                  : held_ == "False" ? "false"
-                                  : held_ == "None"  ? "null"
-                                                     : std::string_view(held_);
     // A word that is no JSON is not passed on in part: the whole of it is held. A number ends with what
     // follows it.
     if (!is_space(c) && c != ',' && c != '}' && c != ']') return verdict::wrong;
-    argument_stream tried = arguments_;
-    std::string passed;
-    for (const char one : json) {
-      if (tried.push(one, passed) != argument_stream::verdict::more) return verdict::wrong;
-    }
-    arguments_ = std::move(tried);
-    arguments += passed;
+    if (!arguments_.push_word(without_python(held_), arguments)) return verdict::wrong;
     held_.clear();
     place_ = place::behind;
     return behind_value(c, arguments);

@@ -9,6 +9,7 @@
 
 #include "engine/chat/argument_stream.hpp"
 #include "engine/chat/call_bodies.hpp"
+#include "engine/chat/value_text.hpp"
 
 namespace orcd::engine {
 
@@ -79,12 +80,7 @@ class python_reader final : public call_body {
 
   /// Passes on JSON.
   [[nodiscard]] verdict pass(std::string_view json, std::string& arguments) {
-    for (const char c : json) {
-      const auto v = arguments_.push(c, arguments);
-      if (v == argument_stream::verdict::wrong || v == argument_stream::verdict::outside)
-        return verdict::wrong;
-    }
-    return verdict::more;
+    return arguments_.push_all(json, arguments) ? verdict::more : verdict::wrong;
   }
 
   verdict in_name(char c) {
@@ -170,19 +166,9 @@ class python_reader final : public call_body {
       word_ += c;
       return verdict::more;
     }
-    const std::string_view json = word_ == "True"    ? "true"
-                                  : word_ == "False" ? "false"
-                                  : word_ == "None"  ? "null"
-                                                     : std::string_view(word_);
     place_ = place::value;
     // A word that is no JSON is not passed on in part: the whole of it is held.
-    argument_stream tried = arguments_;
-    std::string passed;
-    for (const char one : json) {
-      if (tried.push(one, passed) != argument_stream::verdict::more) return verdict::wrong;
-    }
-    arguments_ = std::move(tried);
-    arguments += passed;
+    if (!arguments_.push_word(without_python(word_), arguments)) return verdict::wrong;
     word_.clear();
     return in_value(c, arguments);
   }

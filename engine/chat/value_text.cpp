@@ -33,13 +33,9 @@ std::string as_string(std::string_view text) {
   return out += '"';
 }
 
-bool is_python_constant(std::string_view text) noexcept {
-  return text == "True" || text == "False" || text == "None";
-}
-
 /// The JSON that a text is. Empty if it is none.
 std::string json_of(std::string_view text) {
-  if (is_python_constant(text)) return text == "True" ? "true" : text == "False" ? "false" : "null";
+  if (const std::string_view json = without_python(text); json != text) return std::string(json);
   json_scanner scanner;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto v = scanner.push(text[i]);
@@ -65,6 +61,10 @@ bool allows(const argument_type& type, char first) {
 }
 
 }  // namespace
+
+std::string_view without_python(std::string_view text) noexcept {
+  return text == "True" ? "true" : text == "False" ? "false" : text == "None" ? "null" : text;
+}
 
 void append_escaped(std::string& out, std::string_view text) {
   for (const char c : text) {

@@ -1,6 +1,7 @@
 #include "engine/model/model_tensors.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace orcd::engine {
 namespace {
@@ -129,6 +130,12 @@ std::uint64_t bytes_read_per_token(const model& m) {
   const tensor_view& rows = m.weights.token_embd;
   total -= m.weights.layer_input_embd.bytes;
   return m.weights.output.data == rows.data ? total : total - rows.bytes;
+}
+
+float output_scale_of(const layer_weights& layer) noexcept {
+  float scale = 1.0F;
+  if (layer.layer_output_scale) std::memcpy(&scale, layer.layer_output_scale.data, sizeof scale);
+  return scale;
 }
 
 std::uint64_t kv_bytes_read(const model_spec& spec, std::uint32_t positions) {

@@ -28,6 +28,10 @@ using layer_tensor = tensor_view layer_weights::*;
 /// too, and of stacked experts only the share that one token uses.
 [[nodiscard]] std::uint64_t bytes_read_per_token(const model& m);
 
+/// What the stream is multiplied by at the layer's end (layer_output_scale): 1 where the file does not say,
+/// which it may for some layers alone.
+[[nodiscard]] float output_scale_of(const layer_weights& layer) noexcept;
+
 /// K and V in f16 of `positions` positions in every layer, at most the window where a layer has one.
 [[nodiscard]] std::uint64_t kv_bytes_read(const model_spec& spec, std::uint32_t positions);
 

@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include "engine/base/ensure.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "kernels/layer/head_norm.hpp"
@@ -140,10 +141,7 @@ void cuda_forward::leave_layer(std::uint32_t layer, kernels::packed_matmul_args&
   const bool beside = spec_.dense_and_experts && spec_.layers[layer].ffn == engine::ffn_kind::moe;
   if (!beside && !spec_.output_scales && spec_.layer_inputs == 0)
     return leave_half(down, engine::lora_target::ffn_down, layer, w.ffn_post_norm, columns, next);
-  const float scale =
-      spec_.output_scales
-          ? *reinterpret_cast<const float*>(model_.weights.layers[layer].layer_output_scale.data)
-          : 1.0F;
+  const float scale = engine::output_scale_of(model_.weights.layers[layer]);
   down.output = kernels::matmul_output::store;
   down.out = at<float>(layout_.half_out);
   multiply(down, nullptr, columns);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "kernels/host/embed.hpp"
 #include "kernels/host/layer_norm.hpp"
@@ -117,7 +118,7 @@ void host_forward::run_layer(std::uint32_t layer) {
                  .stride = spec_.embedding,
                  .rows = columns_,
                  .width = spec_.embedding,
-                 .scale = *floats_of(weights.layer_output_scale)},
+                 .scale = engine::output_scale_of(weights)},
                 pool_);
   }
   tap("layer_out", layer, work_.residual, width);

@@ -89,6 +89,12 @@ BOOST_AUTO_TEST_CASE(a_cap_and_scales_of_layers_need_not_be) {
   const auto l = load(w);
   BOOST_TEST(l->model.spec.logit_softcap == 0.0);
   BOOST_TEST(!l->model.spec.output_scales);
+  const auto some = load(without(gemma4(), "blk.1.layer_output_scale.weight"));
+  BOOST_TEST(some->model.spec.output_scales);
+  BOOST_TEST(engine::output_scale_of(some->model.weights.layers[1]) == 1.0F);
+  float first = 0.0F;
+  std::memcpy(&first, some->model.weights.layers[0].layer_output_scale.data, sizeof first);
+  BOOST_TEST(engine::output_scale_of(some->model.weights.layers[0]) == first);
   BOOST_TEST(load(with_key(gemma4(), "attention.scale", 0.5F))->model.spec.attention_scale == 0.5);
 }
 

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <boost/thread/exceptions.hpp>
+#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -72,6 +74,25 @@ void* checked(void* block, std::size_t bytes) noexcept {
     end_with(": out of memory while OpenSSL was set up; exiting\n");
   }
   return block;
+}
+
+/// Runs before any object of static storage is made: these, and the tables of the CUDA runtime, have no way to
+/// say that there is no memory for them, which is some hundred kilobytes.
+[[gnu::constructor(101)]] void require_memory_for_statics() noexcept {
+  constexpr std::size_t bytes = 4U << 20U;
+  void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block != MAP_FAILED) {
+    munmap(block, bytes);
+    return;
+  }
+  std::array<char, 128> line{};
+  std::size_t size = 0;
+  for (const std::string_view part : {std::string_view(program_invocation_short_name).substr(0, 64),
+                                      std::string_view(": out of memory; exiting\n")}) {
+    size += part.copy(line.data() + size, line.size() - size);
+  }
+  write_error_at_once({line.data(), size});
+  std::_Exit(static_cast<int>(exit_code::failure));
 }
 
 }  // namespace

@@ -132,3 +132,27 @@ def test_too_little_address_space(tiny_model):
         assert not wrong, (mib, wrong, outcome)
         codes.append(outcome.code)
     assert codes[-1] == 0 and 1 in codes, codes
+
+
+@pytest.mark.skipif(SANITIZED, reason='a sanitizer takes addresses of its own')
+def test_no_memory_before_main_is_a_sentence():
+    """From where the loader has what it needs, in small steps: whatever comes before main() needs memory, too."""
+    def run(addresses: int) -> subprocess.CompletedProcess:
+        command = [*limited('as', addresses), str(BINARY), '--version']
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def not_loaded(addresses: int) -> bool:
+        done = run(addresses)
+        return done.returncode == 127 or cannot_be_mapped(done.returncode, addresses)
+
+    least, enough = MIB, 512 * MIB
+    while enough - least > 16 * 1024:
+        half = (least + enough) // 2
+        least, enough = (half, enough) if not_loaded(half) else (least, half)
+    codes = set()
+    for addresses in range(enough, enough + 2 * MIB, 32 * 1024):
+        done = run(addresses)
+        codes.add(done.returncode)
+        assert done.returncode in (1, 127), (addresses, done)  # the loader's needs are not one number
+        assert done.stderr.startswith(('worker-orcd: ', f'{BINARY}: ')), (addresses, done)
+    assert 1 in codes

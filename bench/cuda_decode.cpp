@@ -136,7 +136,8 @@ loaded load(const settings& s, std::uint32_t slots, std::uint32_t context_max) {
   } else {
     out.device = gpu::make_host_backend();
   }
-  const engine::accelerator_config config{slots, out.context, {}};
+  engine::accelerator_config config{slots, out.context, {}};
+  config.window_groups = false;  // slots are used without begin()
   const auto plan = out.device->load(out.model, config, [](unsigned) {});
   if (!plan) throw std::runtime_error(plan.error().message);
   out.plan = *plan;

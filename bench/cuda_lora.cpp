@@ -82,6 +82,7 @@ class benchmark {
     }
     engine::accelerator_config config{slots, context, {}};
     config.adapters = {room, s_.rank};
+    config.window_groups = false;  // slots are used without begin()
     const auto begin = steady::now();
     const auto plan = device->load(model_, config, [](unsigned) {});
     if (!plan) throw std::runtime_error(plan.error().message);

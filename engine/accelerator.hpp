@@ -16,6 +16,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/model/boundary_budget.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/pooling.hpp"
 #include "engine/model/shared_weights.hpp"
@@ -68,10 +69,7 @@ struct accelerator_config {
   /// Layers with a sliding window have groups of their own (kv_geometry), where that takes less memory.
   /// False: all layers are in group 0.
   bool window_groups = true;
-  /// Pages of each of them beside what jobs need, for boundaries at which prefixes can be shared; 0: none are
-  /// shared; unset: an eighth of the bytes of group 0, at least one window, as far as the cache becomes no
-  /// larger than with group 0 alone.
-  std::optional<std::uint32_t> boundary_pages = {};
+  boundary_budget boundaries{};
   weight_source weights{};
   cache_source cache{};
   adapter_room adapters{};

@@ -98,6 +98,11 @@ struct cache_state {
   std::atomic<std::uint32_t> pages_cached{0};
   std::atomic<std::uint32_t> pages_used{0};  ///< by running jobs
   std::atomic<std::uint32_t> sessions{0};
+  // Of layers with a sliding window that have pages of their own (engine/schedule/window_cache.hpp).
+  std::atomic<std::uint32_t> window_pages{0};
+  std::atomic<std::uint32_t> window_pages_used{0};  ///< by running jobs
+  std::atomic<std::uint32_t> boundaries{0};
+  std::atomic<std::uint64_t> boundaries_given_up{0};
 };
 
 /// Drafts of all jobs so far (engine/schedule/draft_source.hpp), published like the prefix cache's numbers.

@@ -180,6 +180,10 @@ struct gpu_thread::impl {
     state.cache.pages_cached = now.cache.pages_cached;
     state.cache.pages_used = now.cache.pages - now.cache.pages_free - now.cache.pages_cached;
     state.cache.sessions = now.cache.sessions;
+    state.cache.window_pages = now.cache.windows.pages;
+    state.cache.window_pages_used = now.cache.windows.pages_used;
+    state.cache.boundaries = now.cache.windows.boundaries;
+    state.cache.boundaries_given_up = now.cache.windows.boundaries_given_up;
     state.drafts.steps = now.drafts.steps;
     state.drafts.tokens = now.drafts.tokens;
     state.drafts.accepted = now.drafts.right;

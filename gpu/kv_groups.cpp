@@ -1,6 +1,7 @@
 #include "gpu/kv_groups.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/base/ensure.hpp"
 
@@ -9,13 +10,6 @@ namespace orcd::gpu {
 namespace {
 
 constexpr std::uint32_t size = engine::kv_page_positions;
-
-std::uint64_t page_bytes_of(const engine::model_spec& spec, const engine::layer_spec& layer,
-                            engine::kv_types types) {
-  return layer.cached_heads() * size *
-         (engine::kv_row_bytes(types.keys, layer.key_length) +
-          engine::kv_row_bytes(types.values, spec.cached_value_length(layer)));
-}
 
 /// Windows that a group may be made for, the shortest first. A job of a model that embeds is computed again
 /// from its first token when a step was lost, and keeps everything until then.
@@ -42,16 +36,31 @@ std::vector<std::uint32_t> windows_of(const engine::model_spec& spec, const kv_d
   return out;
 }
 
-/// Pages for boundaries, of a group whose jobs have `jobs`.
+/// Pages for boundaries of a group whose jobs have `jobs`, where there is memory for `wanted` in each group.
 std::uint32_t boundary_pages(const kv_demand& demand, const engine::kv_group& group, std::uint32_t jobs,
-                             std::uint64_t usual) {
-  if (demand.boundary_pages == 0U) return 0;
-  const std::uint64_t wanted = demand.boundary_pages ? std::uint64_t{*demand.boundary_pages} : usual;
-  return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(wanted, engine::pages_before_max(group.window, size), demand.pages - jobs));
+                             std::uint64_t wanted) {
+  const std::uint32_t least = engine::pages_before_max(group.window, size);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, least, demand.pages - jobs));
+}
+
+/// Of pages and bytes that may be absurd, in a plan.
+std::uint64_t times(std::uint64_t pages, std::uint64_t bytes) noexcept {
+  std::uint64_t out = 0;
+  return __builtin_mul_overflow(pages, bytes, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
+}
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
 }
 
 }  // namespace
+
+std::uint64_t unpadded_page_bytes(const engine::model_spec& spec, const engine::layer_spec& layer,
+                                  engine::kv_types types) {
+  return layer.cached_heads() * size *
+         (engine::kv_row_bytes(types.keys, layer.key_length) +
+          engine::kv_row_bytes(types.values, spec.cached_value_length(layer)));
+}
 
 kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) {
   kv_demand demand = given;
@@ -67,26 +76,35 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
     const auto index = static_cast<std::uint32_t>(found - windows.begin());
     out.of_layer.push_back(found == windows.end() ? 0 : index + 1);
     std::uint64_t& bytes = found == windows.end() ? geometry.page_bytes : geometry.groups[index].page_bytes;
-    bytes += page_bytes_of(spec, layer, demand.types);
+    bytes = plus(bytes, demand.page_bytes(spec, layer, demand.types));
   }
-  std::uint64_t each = 0;
-  for (const engine::kv_group& group : geometry.further()) each += group.page_bytes;
-  const std::uint64_t usual = each == 0 ? 0 : geometry.page_bytes * geometry.pages / 8 / each;
+  std::uint64_t each = 0;  // of a page of every group
+  std::uint64_t least = 0;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    each += geometry.groups[i].page_bytes;
+    least += geometry.groups[i].page_bytes * engine::pages_before_max(windows[i], size);
+  }
+  const engine::boundary_budget& budget = demand.boundaries;
+  const std::uint64_t all = times(geometry.pages, geometry.page_bytes);
+  const std::uint64_t share = all / 1'000 * budget.thousandths + all % 1'000 * budget.thousandths / 1'000;
+  const std::uint64_t room = budget.bytes.value_or(share);
+  const bool kept = budget.bytes ? room >= least : budget.thousandths > 0;
   for (std::size_t i = 0; i < windows.size(); ++i) {
     engine::kv_group& group = geometry.groups[i];
     group.need = engine::kv_need::window;
     group.window = windows[i];
     const auto jobs = static_cast<std::uint32_t>(
         engine::windowed_pages_max(demand.slots, group.window, size, demand.ahead));
-    group.boundary_pages = boundary_pages(demand, group, jobs, usual);
+    group.boundary_pages = kept ? boundary_pages(demand, group, jobs, room / each) : 0;
     group.pages = jobs + group.boundary_pages;
   }
   return out;
 }
 
-std::uint64_t kv_groups::bytes() const noexcept {
-  std::uint64_t out = geometry.page_bytes * geometry.pages;
-  for (const engine::kv_group& group : geometry.further()) out += group.page_bytes * group.pages;
+std::uint64_t kv_groups::bytes(std::uint32_t spare) const noexcept {
+  std::uint64_t out = times(std::uint64_t{geometry.pages} + spare, geometry.page_bytes);
+  for (const engine::kv_group& group : geometry.further())
+    out = plus(out, times(std::uint64_t{group.pages} + spare, group.page_bytes));
   return out;
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "engine/accelerator.hpp"
@@ -12,6 +11,13 @@
 #include "engine/model/model_spec.hpp"
 
 namespace orcd::gpu {
+
+/// Bytes of a page's part of one layer.
+using layer_page_bytes = std::uint64_t (*)(const engine::model_spec& spec, const engine::layer_spec& layer,
+                                           engine::kv_types types);
+/// Of rows as long as the heads are.
+[[nodiscard]] std::uint64_t unpadded_page_bytes(const engine::model_spec& spec,
+                                                const engine::layer_spec& layer, engine::kv_types types);
 
 /// What a cache is for.
 struct kv_demand {
@@ -21,7 +27,8 @@ struct kv_demand {
   std::uint32_t pages = 0;  ///< of group 0; 0 = as many as slots * context take
   engine::steps_ahead ahead{};
   bool window_groups = true;  ///< as the next, of engine::accelerator_config
-  std::optional<std::uint32_t> boundary_pages = {};
+  engine::boundary_budget boundaries{};
+  layer_page_bytes page_bytes = unpadded_page_bytes;
 };
 
 struct kv_groups {
@@ -32,8 +39,8 @@ struct kv_groups {
   [[nodiscard]] std::uint32_t pages(std::uint32_t group) const noexcept {
     return group == 0 ? geometry.pages : geometry.groups[group - 1].pages;
   }
-  /// Of all groups.
-  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  /// Of all groups, with `spare` pages more in each. Saturates.
+  [[nodiscard]] std::uint64_t bytes(std::uint32_t spare = 0) const noexcept;
 
   /// Of a model that was checked.
   [[nodiscard]] static kv_groups of(const engine::model_spec& spec, const kv_demand& demand);

@@ -101,6 +101,7 @@ constexpr std::array effects{
     option_row_effect{"kv-type-k", content, nullptr, "the arithmetic"},
     option_row_effect{"kv-type-v", content, nullptr, "the arithmetic"},
     option_row_effect{"kv-tokens", none, nullptr, memory},
+    option_row_effect{"prefix-boundaries", none, nullptr, memory},
     option_row_effect{"prefill-chunk", none, nullptr, "how many tokens a step has, which changes no bit"},
     option_row_effect{"no-prefix-cache", none, nullptr, prefixes},
     option_row_effect{"cache-min-tokens", none, nullptr, prefixes},

@@ -30,14 +30,15 @@ constexpr std::array flags{std::string_view("--help"),
                            std::string_view("--no-generation-prompt"),
                            std::string_view("--failover"),
                            std::string_view("--share-weights")};
-constexpr std::array valued_options{std::string_view("--text"),         std::string_view("--file"),
-                                    std::string_view("--messages"),     std::string_view("--tools"),
-                                    std::string_view("--ctx"),          std::string_view("--slots"),
-                                    std::string_view("--vram-mib"),     std::string_view("--gpu"),
-                                    std::string_view("--kv-type-k"),    std::string_view("--kv-type-v"),
-                                    std::string_view("--max-loras"),    std::string_view("--max-lora-rank"),
-                                    std::string_view("--kv-tokens"),    std::string_view("--tokenizer-pre"),
-                                    std::string_view("--prefill-chunk")};
+constexpr std::array valued_options{
+    std::string_view("--text"),          std::string_view("--file"),
+    std::string_view("--messages"),      std::string_view("--tools"),
+    std::string_view("--ctx"),           std::string_view("--slots"),
+    std::string_view("--vram-mib"),      std::string_view("--gpu"),
+    std::string_view("--kv-type-k"),     std::string_view("--kv-type-v"),
+    std::string_view("--max-loras"),     std::string_view("--max-lora-rank"),
+    std::string_view("--kv-tokens"),     std::string_view("--tokenizer-pre"),
+    std::string_view("--prefill-chunk"), std::string_view("--prefix-boundaries")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -154,6 +155,13 @@ class parser {
     if (name == "--max-lora-rank")
       return count(name, value, engine::adapter_limits().rank, out_.adapter_rank);
     if (name == "--vram-mib") return count(name, value, most_vram_mib, out_.vram_mib);
+    if (name == "--prefix-boundaries") {
+      const auto budget = engine::parse_boundary_budget(value);
+      if (!budget)
+        return usage_error("--prefix-boundaries is '" + std::string(value.substr(0, 40)) + "'; it " +
+                           std::string(engine::boundary_budget_rule));
+      out_.boundaries = *budget;
+    }
     if (name == "--gpu") {
       const auto index = number(name, value, 0, gpu_index_max);
       if (!index) return index.error();
@@ -294,6 +302,7 @@ std::string_view inspect_usage() noexcept {
          "      --ctx N                  positions per slot (default: the model's context)\n"
          "      --slots N                sequences at a time (default: 1)\n"
          "      --kv-tokens N            positions of the whole KV cache (default: slots times ctx)\n"
+         "      --prefix-boundaries B    memory for boundaries of windowed layers (default: 12.5%)\n"
          "      --prefill-chunk N        prompt tokens a step (default: as a worker chooses)\n"
          "      --kv-type-k T            how keys are kept: f16 (default), bf16, q8_0\n"
          "      --kv-type-v T            how values are kept\n"

@@ -10,6 +10,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/model/boundary_budget.hpp"
 #include "engine/model/kv_type.hpp"
 
 namespace orcd::app {
@@ -31,6 +32,7 @@ struct inspect_arguments {
   std::uint32_t context = 0;              ///< plan, doctor: 0 = the model's own
   std::uint32_t slots = 1;                ///< plan, doctor
   std::uint32_t kv_tokens = 0;            ///< plan: positions of the KV cache; 0 = slots * context
+  engine::boundary_budget boundaries{};   ///< plan
   std::uint32_t prefill_chunk = 0;        ///< plan: prompt tokens a step; 0 = as a worker chooses
   engine::kv_types kv{};                  ///< plan, doctor
   std::uint32_t adapters = 0;             ///< plan: LoRA adapters; 0 = no room for any

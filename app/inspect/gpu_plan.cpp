@@ -1,11 +1,13 @@
 #include "app/inspect/gpu_plan.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/model/kv_type.hpp"
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/kv_layout.hpp"
 #include "gpu/plan/latent_weights.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/work_layout.hpp"
@@ -34,6 +36,8 @@ engine::accelerator_config config_of(const gpu_plan_request& request, std::uint3
   config.adapters = request.adapters;
   config.draft_tokens = gpu::draft_tokens_wanted;
   config.chunk_tokens = request.chunk_tokens;
+  config.boundaries = request.boundaries;
+  config.window_groups = !request.shared_weights;  // as app/worker/weights_role.cpp has it
   return config;
 }
 gpu::step_choices choices_of(const engine::model_spec& spec, const gpu_plan_request& request) noexcept {
@@ -56,7 +60,7 @@ engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& re
   const gpu::cuda_extents extents = gpu::extents_for(spec, config_of(request, context, kv_pages), choices);
   const std::uint64_t logits = product(request.slots, product(spec.vocab, sizeof(float)));
   engine_bytes out;
-  out.kv = product(extents.memory_pages(), gpu::kv_page_bytes(spec, request.kv));
+  out.kv = gpu::kv_groups_of(spec, extents).bytes(extents.spare_pages());
   out.drafts =
       gpu::plan_drafts(spec, request.slots, extents.pages_per_slot(), gpu::draft_tokens_wanted).bytes;
   out.workspace = gpu::sampler_layout(spec, extents).end - logits - out.drafts;
@@ -88,16 +92,30 @@ std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
   return fit * engine::kv_page_positions;
 }
 
-/// Whatever the rest leaves.
+/// Whatever the rest leaves. Groups of windows take the more the larger group 0 is, until they have all that
+/// they can use.
 std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec,
                             const gpu_plan_request& request) {
   const engine_bytes least =
       bytes_of(spec, request, request.context, request.kv_pages, shortest_of(spec, request));
   const std::uint64_t rest = required_of(plan, {0, plan.drafts_bytes, least.workspace});
   if (rest >= *plan.vram_bytes) return 0;
-  const std::uint64_t pages =
-      (*plan.vram_bytes - rest) / request.engines / gpu::kv_page_bytes(spec, request.kv);
-  return pages * engine::kv_page_positions;
+  const std::uint64_t room = (*plan.vram_bytes - rest) / request.engines;
+  const gpu::step_choices shortest = shortest_of(spec, request);
+  const auto takes = [&](std::uint64_t pages) {
+    return bytes_of(spec, request, request.context, static_cast<std::uint32_t>(pages), shortest).kv;
+  };
+  std::uint64_t fit = 0;
+  std::uint64_t pages = std::min<std::uint64_t>(room, UINT32_MAX);
+  while (fit < pages) {
+    const std::uint64_t half = fit + (pages - fit + 1) / 2;
+    if (takes(half) <= room) {
+      fit = half;
+    } else {
+      pages = half - 1;
+    }
+  }
+  return fit * engine::kv_page_positions;
 }
 
 /// What depends on the length of steps: as long as an engine would have them, or as short as memory demands.
@@ -110,6 +128,8 @@ void choose_steps(const engine::model& m, const gpu_plan_request& request, gpu_p
     plan.adapters_bytes =
         gpu::adapter_arena(m, request.adapters, layout, request.slots, extents.adapted_columns()).bytes;
     const engine_bytes bytes = bytes_of(m.spec, request, request.context, request.kv_pages, *choices);
+    plan.kv = gpu::kv_groups_of(m.spec, extents).geometry;
+    plan.kv_bytes = bytes.kv;
     plan.drafts_bytes = bytes.drafts;
     plan.workspace_bytes = bytes.workspace;
     plan.required_bytes = required_of(plan, bytes);
@@ -124,7 +144,6 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   gpu::device_plan_request one;
   one.slots = request.slots;
   one.context = request.context;
-  one.kv_pages = request.kv_pages;
   one.kv = request.kv;
   const auto planned = gpu::plan_device_memory(gpu::with_parted_shapes(m), one);
   if (!planned) return planned.error();
@@ -132,7 +151,6 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   out.engines = request.engines;
   out.copies = request.shared_weights ? 1 : request.engines;
   out.weights_bytes = planned->weights_bytes;
-  out.kv_bytes = planned->kv_bytes;
   out.logits_bytes = planned->logits_bytes;
   out.context_bytes = cuda_context_bytes;
   out.reserve_bytes = gpu::driver_reserve_bytes;

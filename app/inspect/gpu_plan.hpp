@@ -23,6 +23,7 @@ struct gpu_plan_request {
   engine::adapter_room adapters{};
   std::uint32_t kv_pages = 0;      ///< of the KV cache; 0 = a context's worth for every slot
   std::uint32_t chunk_tokens = 0;  ///< prompt tokens a step; 0 = as a worker chooses
+  engine::boundary_budget boundaries{};
   std::uint32_t engines = 1;
   bool shared_weights = false;                ///< one copy, whatever the number of engines
   std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU
@@ -33,6 +34,7 @@ struct gpu_plan {
   std::uint32_t copies = 1;         ///< of the weights
   std::uint64_t weights_bytes = 0;  ///< of one copy
   std::uint64_t kv_bytes = 0;       ///< of one engine, as the rest
+  engine::kv_geometry kv{};
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;
   std::uint64_t drafts_bytes = 0;  ///< unless the worker runs with --speculate off

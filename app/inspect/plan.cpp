@@ -59,6 +59,10 @@ std::string as_text(const gpu_plan& plan) {
   std::string out = "\nplan        one GPU, " + std::to_string(plan.engines) + " engine(s)\n";
   out += row_of("weights", plan.weights_bytes, copies);
   out += row_of("kv", plan.kv_bytes, plan.engines > 1 ? "of each engine" : "");
+  for (const engine::kv_group& group : plan.kv.further())
+    out += row_of("  window", group.pages * group.page_bytes,
+                  "of it, layers that read " + grouped(group.window) + " positions: " + grouped(group.pages) +
+                      " pages, " + grouped(group.boundary_pages) + " for boundaries");
   out += row_of("logits", plan.logits_bytes, plan.engines > 1 ? "of each engine" : "");
   if (plan.drafts_bytes > 0)
     out += row_of("drafts", plan.drafts_bytes, "unless it runs with --speculate off" + each);
@@ -88,6 +92,13 @@ json::object as_object(const gpu_plan& plan) {
                    {"reserve_bytes", plan.reserve_bytes},
                    {"required_bytes", plan.required_bytes}};
   if (plan.adapters_bytes > 0) out["adapters_bytes"] = plan.adapters_bytes;
+  json::array windows;
+  for (const engine::kv_group& group : plan.kv.further())
+    windows.push_back(json::object{{"window", group.window},
+                                   {"pages", group.pages},
+                                   {"boundary_pages", group.boundary_pages},
+                                   {"bytes", group.pages * group.page_bytes}});
+  if (!windows.empty()) out["windows"] = std::move(windows);
   if (!plan.vram_bytes) return out;
   out["vram_bytes"] = *plan.vram_bytes;
   out["fits"] = *plan.fits();
@@ -181,12 +192,14 @@ engine::result<inspected> inspect_plan(const inspect_arguments& arguments) {
   config.context_tokens = plan.context;
   config.kv_pages = plan.kv_pages;
   config.kv = plan.kv;
+  config.boundaries = arguments.boundaries;
   if (arguments.adapters > 0) config.adapters = {arguments.adapters, arguments.adapter_rank};
   if (const auto room = gpu::check_adapter_room(*model, config.adapters); !room) return room.error();
   plan.bytes = gpu::plan_host_memory(*model, config);
   if (arguments.vram_mib > 0 || arguments.gpu || arguments.failover) {
     gpu_plan_request request{plan.slots, plan.context, plan.kv, config.adapters, plan.kv_pages};
     request.chunk_tokens = arguments.prefill_chunk;
+    request.boundaries = arguments.boundaries;
     auto on_gpu = plan_on_gpu(arguments, *model, request);
     if (!on_gpu) return on_gpu.error();
     plan.gpu = std::move(*on_gpu);

@@ -100,6 +100,7 @@ void plan_cache(const options& opts, engine::accelerator_config& plan_for) {
   const bool pays = opts.backend != backend_kind::host || opts.drafts_always > 0;
   plan_for.draft_tokens = opts.speculate && pays ? gpu::draft_tokens_wanted : 0;
   plan_for.chunk_tokens = opts.prefill_chunk;
+  plan_for.boundaries = opts.prefix_boundaries;
   plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
   if (const std::uint32_t spared = spared_pages(opts); spared > 0) {
     const std::uint32_t context = plan_for.context_tokens;

@@ -283,6 +283,13 @@ requirement assign_speculate(text_view value, options& out) {
   return std::nullopt;
 }
 
+requirement assign_prefix_boundaries(text_view value, options& out) {
+  const auto budget = engine::parse_boundary_budget(value);
+  if (!budget) return std::string(engine::boundary_budget_rule);
+  out.prefix_boundaries = *budget;
+  return std::nullopt;
+}
+
 std::vector<option_row> cache_rows() {
   return {
       integer("kv-tokens", &options::kv_tokens, 16, 268'435'456,
@@ -296,6 +303,10 @@ std::vector<option_row> cache_rows() {
       flag("no-prefix-cache", &options::no_prefix_cache, "Keep nothing between requests"),
       integer("cache-min-tokens", &options::cache_min_tokens, 1, 1'048'576,
               "Shorter prefixes are computed again", "tokens"),
+      {"", "prefix-boundaries", "SHARE%|MIB",
+       "Memory for positions at which prefixes can be shared, of models with sliding windows: a share of the "
+       "KV cache of the other layers, or MiB; 0 shares none (default 12.5%)",
+       assign_prefix_boundaries},
       {"", "speculate", "auto|off|N",
        "Whether a step checks guesses of the tokens that come next, which changes no output: as many as pay "
        "on a "

@@ -11,6 +11,7 @@
 #include "app/process/narration_format.hpp"
 #include "app/process/signal_policy.hpp"
 #include "engine/base/narration.hpp"
+#include "engine/model/boundary_budget.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/model_spec.hpp"
 #include "engine/served/sampling_defaults.hpp"
@@ -131,7 +132,8 @@ struct options {
   std::uint32_t context = 0;           ///< tokens per slot; 0 = the model's
   std::uint32_t kv_cache_size_mb = 0;  ///< MiB; 0 = whatever slots * context needs
   std::uint32_t kv_tokens = 0;         ///< positions of the KV cache; 0 = slots * context
-  std::uint32_t prefill_chunk = 0;     ///< prompt tokens of a step; 0 = by the model
+  engine::boundary_budget prefix_boundaries{};
+  std::uint32_t prefill_chunk = 0;  ///< prompt tokens of a step; 0 = by the model
   bool no_prefix_cache = false;
   bool speculate = true;            ///< steps check drafts of the next tokens where that pays
   std::uint32_t drafts_always = 0;  ///< so many, whatever they cost; 0 = as many as pay

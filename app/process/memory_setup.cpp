@@ -76,8 +76,8 @@ void* checked(void* block, std::size_t bytes) noexcept {
   return block;
 }
 
-/// Runs before any object of static storage is made: these, and the tables of the CUDA runtime, have no way to
-/// say that there is no memory for them, which is some hundred kilobytes.
+/// Runs before any object of static storage is made: these, and the tables of the CUDA runtime, have no way
+/// to say that there is no memory for them, which is some hundred kilobytes.
 [[gnu::constructor(101)]] void require_memory_for_statics() noexcept {
   constexpr std::size_t bytes = 4U << 20U;
   void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

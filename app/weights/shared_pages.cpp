@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "gpu/plan/memfd_driver.hpp"
+#include "gpu/memory/memfd_driver.hpp"
 
 namespace orcd::app {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/base/error.hpp"
 #include "engine/schedule/page_ledger.hpp"
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 #include "net/failover/weights_link.hpp"
 
 namespace orcd::app {

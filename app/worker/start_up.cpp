@@ -11,7 +11,7 @@
 #include "engine/grammar/grammar.hpp"
 #include "engine/served/breaker_tokens.hpp"
 #include "gpu/host/host_backend.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 
 namespace orcd::app {
 namespace {
@@ -208,6 +208,7 @@ void start_up::note_loaded(const engine::memory_plan& plan, double load_ms, engi
   state.load_bytes = model_->file.tensor_bytes();
   state.load_seconds = load_ms / 1000.0;
   narrate_loaded(narrator_, state, identity_, plan, load_ms);
+  narrate_groups(narrator_, device_->kv_pages(), model_->plan_for.boundaries);
   if (const auto room = model_->plan_for.adapters; room.count > 0) {
     narrator_.narrate(severity::info, "adapter_room", "There is room for LoRA adapters",
                       {{"adapters", std::uint64_t{room.count}},

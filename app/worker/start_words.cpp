@@ -6,6 +6,7 @@
 
 #include "app/options/serving_config.hpp"
 #include "app/version/version.hpp"
+#include "engine/base/kv_window.hpp"
 
 namespace orcd::app {
 
@@ -81,6 +82,25 @@ void narrate_loaded(engine::narrator& narrator, const engine::worker_state& stat
                     {"kv_type_v", std::string_view(engine::to_string(identity.kv.values))},
                     {"workspace_bytes", plan.workspace_bytes},
                     {"logits_bytes", plan.logits_bytes}});
+}
+
+void narrate_groups(engine::narrator& narrator, const engine::kv_geometry& geometry,
+                    const engine::boundary_budget& budget) {
+  std::uint64_t least = 0;
+  bool kept = true;
+  for (const engine::kv_group& group : geometry.further()) {
+    least += group.page_bytes * engine::pages_before_max(group.window, geometry.page_positions);
+    kept = kept && group.boundary_pages > 0;
+    narrator.narrate(severity::info, "kv_group", "Layers with a sliding window keep what they read",
+                     {{"window", std::uint64_t{group.window}},
+                      {"pages", std::uint64_t{group.pages}},
+                      {"boundary_pages", std::uint64_t{group.boundary_pages}},
+                      {"bytes", group.pages * group.page_bytes}});
+  }
+  if (kept || budget.bytes.value_or(budget.thousandths) == 0) return;
+  narrator.narrate(severity::warning, "prefix_boundaries_too_few",
+                   "--prefix-boundaries is less than one boundary takes: no prefix is shared",
+                   {{"bytes", budget.bytes.value_or(0)}, {"bytes_least", least}});
 }
 
 void narrate_ready(engine::narrator& narrator, const engine::worker_identity& identity,

@@ -6,6 +6,7 @@
 
 #include "app/model/model_setup.hpp"
 #include "app/options/options.hpp"
+#include "engine/accelerator.hpp"
 #include "engine/base/narration.hpp"
 #include "engine/worker_state.hpp"
 
@@ -25,6 +26,11 @@ void narrate_sampling(engine::narrator& narrator, const options& opts, const eng
 /// The model is on the device, after `load_ms`.
 void narrate_loaded(engine::narrator& narrator, const engine::worker_state& state,
                     const engine::worker_identity& identity, const engine::memory_plan& plan, double load_ms);
+
+/// How windowed layers keep their pages, where they have some of their own, and whether the budget was of
+/// use.
+void narrate_groups(engine::narrator& narrator, const engine::kv_geometry& geometry,
+                    const engine::boundary_budget& budget);
 
 /// `start_ms`: since the process began.
 void narrate_ready(engine::narrator& narrator, const engine::worker_identity& identity,

@@ -221,6 +221,8 @@ result<engine::memory_plan> weights_role::load() {
     if (!from) return from.error();
     config.weights = std::move(from->weights);
     config.cache = std::move(from->cache);
+    // What the ledger of pages says of a cache that outlives its engine is said of pages of all layers.
+    config.window_groups = !config.cache.share && !config.cache.imported;
   }
   auto plan = load_checked(config);
   const bool damaged = !plan && plan.error().code == errc::stale_weights && config.weights.imported;

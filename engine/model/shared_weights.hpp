@@ -14,7 +14,7 @@ struct shared_weights {
   int descriptor = -1;       ///< of the memory; borrowed, valid while its owner lives
   std::uint64_t bytes = 0;   ///< of the memory
   std::string layout_hash;   ///< SHA-256 of where each tensor lies and in which form, hexadecimal
-  std::string content_hash;  ///< SHA-256 over those of its tiles (gpu/plan/arena_hash.hpp), hexadecimal
+  std::string content_hash;  ///< SHA-256 over those of its tiles (gpu/memory/arena_hash.hpp), hexadecimal
 };
 
 /// Neither: read from the model's file, for this process alone.

@@ -12,7 +12,7 @@
 #include "gpu/capi/api_error.hpp"
 #include "gpu/capi/embedded_model.hpp"
 #include "gpu/host/host_backend.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 #include "gpu/plan/device_choice.hpp"
 #ifdef ORCD_HAS_CUDA
 #include "gpu/cuda/cuda_backend.hpp"

@@ -12,9 +12,10 @@
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_steps.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
-#include "gpu/plan/allocation_counter.hpp"
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/allocation_counter.hpp"
+#include "gpu/memory/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/kv_layout.hpp"
 #include "gpu/plan/latent_weights.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/step_results.hpp"
@@ -70,11 +71,9 @@ class cuda_backend final : public engine::accelerator {
     return steps_ ? steps_->kv_pages() : engine::kv_geometry{};
   }
   void begin(const engine::sequence_start& start) override { steps_->begin(start); }
-  // All layers are in group 0.
   void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
               std::span<const engine::kv_page> pages) override {
-    ORCD_ENSURE(group == 0);
-    steps_->extend(slot, have, pages);
+    steps_->extend(slot, group, have, pages);
   }
   engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
     ORCD_ENSURE(steps_.has_value());
@@ -87,8 +86,7 @@ class cuda_backend final : public engine::accelerator {
   bool continue_adapter() override { return adapters_->go_on(); }
   void drop_adapter(std::uint32_t index) noexcept override { adapters_->drop(index); }
   void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
-    ORCD_ENSURE(group == 0);
-    steps_->clear(pages);
+    steps_->clear(group, pages);
   }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
   void wait_idle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
@@ -167,10 +165,10 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
              " positions, a slot's context is " + std::to_string(extents.context)});
   }
   const std::uint64_t logits = std::uint64_t{extents.sampling()} * m.spec.vocab * sizeof(float);
-  auto plan =
-      plan_device_memory(m, {config.slots, config.context_tokens,
-                             sampler_layout(m.spec, extents).end - logits, options_.kv_bytes_max, config.kv,
-                             extents.memory_pages(), cuda_adapters::bytes(m, config.adapters, extents)});
+  auto plan = plan_device_memory(
+      m, {config.slots, config.context_tokens, sampler_layout(m.spec, extents).end - logits,
+          options_.kv_bytes_max, config.kv, kv_groups_of(m.spec, extents).bytes(extents.spare_pages()),
+          cuda_adapters::bytes(m, config.adapters, extents)});
   if (plan) plan->logits_bytes = logits;
   if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
   return plan;

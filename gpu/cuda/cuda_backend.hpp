@@ -10,8 +10,8 @@
 #include "engine/accelerator.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/layer_tap.hpp"
+#include "gpu/memory/residency_audit.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
-#include "gpu/plan/residency_audit.hpp"
 
 namespace orcd::gpu {
 

@@ -45,14 +45,13 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       layout_(m.spec, extents),
       work_(work),
       stream_(stream),
-      pages_(m.spec, extents, cache, work.at<std::int32_t>(layout_.page_table), stream),
+      pages_(m.spec, extents, cache, work.at<std::int32_t>(layout_.page_tables), stream),
       layer_inputs_(m.spec, weights, layout_, work, stream,
                     [this](kernels::packed_matmul_args& args, std::uint32_t columns) {
                       multiply(args, nullptr, columns);
                     }),
       tap_(std::move(tap)) {
-  ORCD_ENSURE(work.bytes() >= layout_.bytes &&
-              cache.bytes() >= extents.memory_pages() * kv_page_bytes(spec_, extents.kv));
+  ORCD_ENSURE(work.bytes() >= layout_.bytes);
   write_tables();
   if (spec_.latent) write_head_ids();
   if (program_sequences(spec_, extents_) > 0 && !tap_) write_program();
@@ -77,8 +76,6 @@ void cuda_forward::write_tables() {
     ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::rope_pairs_max, tables[i].inv_freq.data(),
                          tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
   }
-  for (std::uint32_t slot = 0; slot < extents_.slots; ++slot)
-    pages_.set(slot, pages_.own(slot, extents_.context));
 }
 
 void cuda_forward::ban(std::span<const engine::token_id> tokens) {

@@ -76,8 +76,8 @@ struct pass_columns {
 
 class cuda_forward {
  public:
-  /// `work` and `cache` hold at least work_layout::bytes and extents.memory_pages() pages; both are zero, but
-  /// for pages of a cache that another engine has used.
+  /// `work` and `cache` hold at least work_layout::bytes and kv_layout::bytes; both are zero, but for pages
+  /// of a cache that another engine has used.
   cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
 

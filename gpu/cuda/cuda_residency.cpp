@@ -1,6 +1,6 @@
 // The probe of residency_audit.hpp that asks CUDA.
 #include "gpu/cuda/cuda_error.hpp"
-#include "gpu/plan/residency_audit.hpp"
+#include "gpu/memory/residency_audit.hpp"
 
 namespace orcd::gpu {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gpu/cuda/cuda_error.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 
 namespace orcd::gpu {
 

@@ -18,19 +18,13 @@ constexpr std::uint32_t adapter_graph_sequences_max = 16;  ///< with adapters, i
 void cuda_steps::prepare() {
   if (!options_.graphs && extents_.draft_tokens == 0) return;
   const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
-  const auto scratch = static_cast<engine::kv_page>(extents_.pages());
-  if (extents_.scratch_page) {
-    for (std::uint32_t slot = 0; slot < most; ++slot) forward_.pages().set(slot, {&scratch, 1});
-  }
+  forward_.pages().begin_trial(most);
   if (options_.graphs) capture_graphs(most);
   if (extents_.draft_tokens > 0) {
     if (options_.graphs) capture_row_graphs();
     measure_costs();
   }
-  for (std::uint32_t slot = 0; slot < most; ++slot) {
-    if (!extents_.scratch_page) forward_.pages().clear(forward_.pages().own(slot, 1));
-    forward_.pages().set(slot, forward_.pages().own(slot, extents_.context));
-  }
+  forward_.pages().end_trial(most);
   decodes_.clear();
   ORCD_CUDA(cudaStreamSynchronize(stream_));
 }

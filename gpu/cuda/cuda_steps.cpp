@@ -333,11 +333,10 @@ void cuda_steps::drop() noexcept {
 }
 
 void cuda_steps::begin(const engine::sequence_start& start) {
-  ORCD_ENSURE(!start.pages.empty() && start.held.size() <= extents_.context);
+  ORCD_ENSURE(start.held.size() <= extents_.context);
   tables_[static_cast<std::size_t>(start.slot)] = table_of::begun;
   try {
-    if (start.copy) forward_.pages().copy(*start.copy);
-    forward_.pages().set(static_cast<std::uint32_t>(start.slot), start.pages);
+    forward_.pages().begin(start);
     adapters_.use(start.slot, start.adapters);
     sampler_.set_history(start.slot, start.held);
   } catch (const engine::accelerator_failure&) {
@@ -346,10 +345,11 @@ void cuda_steps::begin(const engine::sequence_start& start) {
   }
 }
 
-void cuda_steps::extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
+void cuda_steps::extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+                        std::span<const engine::kv_page> pages) {
   ORCD_ENSURE(tables_[static_cast<std::size_t>(slot)] == table_of::begun);
   try {
-    forward_.pages().set(static_cast<std::uint32_t>(slot), pages, have);
+    forward_.pages().set(static_cast<std::uint32_t>(slot), group, pages, have);
   } catch (const engine::accelerator_failure&) {
     drop();
     throw;
@@ -360,17 +360,16 @@ void cuda_steps::extend(engine::slot_id slot, std::uint32_t have, std::span<cons
 void cuda_steps::use_own_pages(engine::slot_id slot) {
   auto& table = tables_[static_cast<std::size_t>(slot)];
   if (table == table_of::begun) return;
-  ORCD_ENSURE(extents_.pages() >= extents_.slots * extents_.pages_per_slot());
+  ORCD_ENSURE(kv_pages().group_count == 0 && extents_.pages() >= extents_.slots * extents_.pages_per_slot());
   if (table == table_of::own) return;
-  const auto index = static_cast<std::uint32_t>(slot);
-  forward_.pages().set(index, forward_.pages().own(index, extents_.context));
+  forward_.pages().set_own(static_cast<std::uint32_t>(slot));
   table = table_of::own;
 }
 
 // If the context is lost, the next step reports it.
-void cuda_steps::clear(std::span<const engine::kv_page> pages) noexcept {
+void cuda_steps::clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept {
   try {
-    forward_.pages().clear(pages);
+    forward_.pages().clear(group, pages);
   } catch (const engine::accelerator_failure&) {
     return;
   }
@@ -379,7 +378,7 @@ void cuda_steps::clear(std::span<const engine::kv_page> pages) noexcept {
 void cuda_steps::release(engine::slot_id slot) noexcept {
   auto& filled = filled_[static_cast<std::size_t>(slot)];
   auto& table = tables_[static_cast<std::size_t>(slot)];
-  if (table == table_of::own) clear(forward_.pages().own(static_cast<std::uint32_t>(slot), filled));
+  if (table == table_of::own) clear(0, forward_.pages().own(static_cast<std::uint32_t>(slot), filled));
   if (table == table_of::begun) table = table_of::ended;
   filled = 0;
   try {

@@ -48,12 +48,11 @@ class cuda_steps {
   [[nodiscard]] std::uint32_t draft_tokens() const noexcept { return extents_.draft_tokens; }
   [[nodiscard]] double step_cost(std::uint32_t tokens) const noexcept { return costs_.of(tokens); }
   // As engine::accelerator defines them.
-  [[nodiscard]] engine::kv_geometry kv_pages() const noexcept {
-    return {engine::kv_page_positions, extents_.pages()};
-  }
+  [[nodiscard]] engine::kv_geometry kv_pages() const noexcept { return forward_.pages().geometry(); }
   void begin(const engine::sequence_start& start);
-  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages);
-  void clear(std::span<const engine::kv_page> pages) noexcept;
+  void extend(engine::slot_id slot, std::uint32_t group, std::uint32_t have,
+              std::span<const engine::kv_page> pages);
+  void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept;
   void launch(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
   [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
                              std::vector<engine::sampled_token>& sampled);

@@ -8,7 +8,7 @@
 #include "engine/base/ensure.hpp"
 #include "engine/base/hexadecimal.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/arena_hash.hpp"
 #include "gpu/plan/slice_reader.hpp"
 #include "kernels/device/tile_hash.hpp"
 #include "kernels/product/repack.hpp"

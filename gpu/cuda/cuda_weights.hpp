@@ -37,8 +37,8 @@ struct upload_options {
 /// weight_layout::hash() of the model.
 [[nodiscard]] std::string weights_layout_hash(const engine::model& m);
 
-/// The content hash of the first `bytes` of an arena (gpu/plan/arena_hash.hpp), computed on the device. Waits
-/// for it. Throws cuda_failure.
+/// The content hash of the first `bytes` of an arena (gpu/memory/arena_hash.hpp), computed on the device.
+/// Waits for it. Throws cuda_failure.
 [[nodiscard]] std::string device_content_hash(const vram_arena& arena, std::uint64_t bytes);
 
 }  // namespace orcd::gpu

@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "gpu/plan/allocation_counter.hpp"
-#include "gpu/plan/import_problem.hpp"
+#include "gpu/memory/allocation_counter.hpp"
+#include "gpu/memory/import_problem.hpp"
 
 namespace orcd::gpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "gpu/cuda/cuda_error.hpp"
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 #include "gpu/plan/arena_plan.hpp"
 
 namespace orcd::gpu {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gpu/plan/memfd_driver.hpp"
+#include "gpu/memory/memfd_driver.hpp"
 
 namespace orcd::gpu {
 
@@ -23,7 +23,7 @@ host_extents host_extents::of(const engine::model_spec& spec, const engine::acce
              .pages = config.kv_pages,
              .ahead = {launch_depth, chunk_tokens, std::min(engine::drafts_max, e.draft_tokens)},
              .window_groups = config.window_groups,
-             .boundary_pages = config.boundary_pages});
+             .boundaries = config.boundaries});
   // Steps of pooled sequences have chunk_tokens tokens together (engine/accelerator.hpp).
   e.columns = spec.pooling ? chunk_tokens : slots * chunk_tokens;
   e.ffn_rows = e.columns * std::max(1U, spec.experts_used);

@@ -10,7 +10,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/kv_groups.hpp"
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 #include "kernels/host/attention.hpp"
 #include "kernels/host/matmul.hpp"
 
@@ -95,7 +95,7 @@ class host_workspace {
 /// ids.
 class host_kv_cache {
  public:
-  /// Throws accelerator_failure where memory is to be shared and cannot be (gpu/plan/memfd_driver.hpp).
+  /// Throws accelerator_failure where memory is to be shared and cannot be (gpu/memory/memfd_driver.hpp).
   host_kv_cache(const engine::model_spec& spec, engine::kv_types types, const kv_groups& groups,
                 const engine::cache_source& source = {});
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/model/model_tensors.hpp"
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/arena_hash.hpp"
+#include "gpu/memory/memfd_driver.hpp"
 #include "gpu/plan/arena_plan.hpp"
-#include "gpu/plan/memfd_driver.hpp"
 
 namespace orcd::gpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "engine/model/model_spec.hpp"
 #include "engine/model/shared_weights.hpp"
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 
 namespace orcd::gpu {
 

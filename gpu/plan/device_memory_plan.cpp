@@ -30,16 +30,17 @@ std::uint64_t kv_half_page_bytes(engine::kv_type type, std::uint32_t kv_heads, s
   return times(times(kv_heads, row), engine::kv_page_positions);
 }
 
+std::uint64_t kv_layer_page_bytes(const engine::model_spec& spec, const engine::layer_spec& layer,
+                                  engine::kv_types types) noexcept {
+  if (spec.latent) return kernels::latent_page_bytes(spec.latent.rank, spec.latent.rotated);  // in f16
+  return plus(kv_half_page_bytes(types.keys, layer.cached_heads(), layer.key_length),
+              kv_half_page_bytes(types.values, layer.cached_heads(), layer.value_length));
+}
+
 std::uint64_t kv_page_bytes(const engine::model_spec& spec, engine::kv_types types) noexcept {
   std::uint64_t bytes = 0;
-  if (spec.latent) {
-    return times(spec.layers.size(),
-                 kernels::latent_page_bytes(spec.latent.rank, spec.latent.rotated));  // in f16
-  }
-  for (const engine::layer_spec& layer : spec.layers) {
-    bytes = plus(bytes, kv_half_page_bytes(types.keys, layer.cached_heads(), layer.key_length));
-    bytes = plus(bytes, kv_half_page_bytes(types.values, layer.cached_heads(), layer.value_length));
-  }
+  for (const engine::layer_spec& layer : spec.layers)
+    bytes = plus(bytes, kv_layer_page_bytes(spec, layer, types));
   return bytes;
 }
 
@@ -72,8 +73,8 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
   if (!layout) return layout.error();
   const engine::memory_plan plan{
       .weights_bytes = layout->bytes,
-      .kv_bytes = request.kv_pages == 0 ? planned_kv_bytes(m.spec, request.slots, request.context, request.kv)
-                                        : times(request.kv_pages, kv_page_bytes(m.spec, request.kv)),
+      .kv_bytes = request.kv_bytes == 0 ? planned_kv_bytes(m.spec, request.slots, request.context, request.kv)
+                                        : request.kv_bytes,
       .workspace_bytes = request.workspace_bytes,
       .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float))),
       .adapters_bytes = request.adapters_bytes};

@@ -12,7 +12,11 @@
 
 namespace orcd::gpu {
 
-/// The KV cache is planned in pages of 256 positions of every layer, heads padded to 32 values.
+/// A layer's part of a page of 256 positions, with heads padded as kernels take them.
+[[nodiscard]] std::uint64_t kv_layer_page_bytes(const engine::model_spec& spec,
+                                                const engine::layer_spec& layer,
+                                                engine::kv_types types) noexcept;
+/// Of all layers, where they are one group.
 [[nodiscard]] std::uint64_t kv_page_bytes(const engine::model_spec& spec,
                                           engine::kv_types types = {}) noexcept;
 [[nodiscard]] std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slots,
@@ -27,7 +31,7 @@ struct device_plan_request {
   std::uint64_t workspace_bytes = 0;  ///< as the forward pass reports it, without logits
   std::uint64_t kv_bytes_max = 0;     ///< 0 = whatever slots and context need
   engine::kv_types kv{};
-  std::uint32_t kv_pages = 0;  ///< 0 = a context's worth for every slot
+  std::uint64_t kv_bytes = 0;  ///< of the KV cache; 0 = a context's worth of all layers for every slot
   std::uint64_t adapters_bytes = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/arena_hash.hpp"
 #include "gpu/plan/arena_plan.hpp"
 
 namespace orcd::gpu {

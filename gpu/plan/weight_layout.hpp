@@ -117,7 +117,7 @@ struct weight_layout {
   std::vector<weight_piece> pieces;
   std::uint64_t bytes = 0;  ///< of the arena
 
-  /// What tells arenas of other models, or packed in another way, apart (gpu/plan/arena_hash.hpp).
+  /// What tells arenas of other models, or packed in another way, apart (gpu/memory/arena_hash.hpp).
   [[nodiscard]] std::string hash() const;
 };
 

@@ -1,6 +1,7 @@
 #include "gpu/plan/work_layout.hpp"
 
 #include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/kv_layout.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
@@ -86,6 +87,8 @@ cuda_extents extents_for(const engine::model_spec& spec, const engine::accelerat
                    config.kv,    config.kv_pages,       choices.one_kernel};
   out.scratch_page = config.cache.share || config.cache.imported;
   out.adapters = config.adapters.count > 0;
+  out.window_groups = config.window_groups;
+  out.boundaries = config.boundaries;
   out.draft_tokens = plan_drafts(spec, out.slots, out.pages_per_slot(), config.draft_tokens).tokens;
   return out;
 }
@@ -98,7 +101,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   arena_plan plan;
   steps = plan.reserve(columns * sizeof(kernels::step_token));
   sample_rows = plan.reserve(extents.sampling() * sizeof(std::int32_t));
-  page_table = plan.reserve(std::uint64_t{extents.slots} * extents.pages_per_slot() * sizeof(std::int32_t));
+  page_tables = plan.reserve(page_tables_bytes(spec, extents));
   inv_freq = plan.reserve(rope_tables * kernels::rope_pairs_max * sizeof(float));
   residual = plan.reserve(columns * spec.embedding * sizeof(float));
   normed = plan.reserve(columns * w.embedding * 2);

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "engine/accelerator.hpp"
-#include "engine/base/prompt_tokens.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/plan/arena_plan.hpp"
+#include "gpu/plan/cuda_extents.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/model_support.hpp"
@@ -33,42 +33,6 @@ struct step_choices {
 /// or there are no shorter steps.
 [[nodiscard]] std::optional<step_choices> with_shorter_steps(const step_choices& choices) noexcept;
 
-/// The sizes that memory is planned for.
-struct cuda_extents {
-  std::uint32_t slots = 1;
-  std::uint32_t context = 0;  ///< positions a slot
-  std::uint32_t chunk_tokens = engine::prompt_tokens_least;
-  engine::kv_types kv{};
-  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
-  /// Most sequences of a decode step that is one kernel, if the kernel can do the model; unset:
-  /// sequences_best().
-  std::optional<std::uint32_t> one_kernel{};
-  bool phase_stamps = false;  ///< the kernel records the times of its phases
-  /// One more page, which nobody is told of: what runs while an engine is loaded must write to none that
-  /// another engine may be using.
-  bool scratch_page = false;
-  /// Sequences may have adapters, whose steps are many kernels even where others are one.
-  bool adapters = false;
-  std::uint32_t draft_tokens = 0;  ///< of a step, all sequences together
-
-  [[nodiscard]] std::uint32_t pages() const noexcept {
-    return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
-  }
-  /// Of the cache's memory.
-  [[nodiscard]] std::uint32_t memory_pages() const noexcept { return pages() + (scratch_page ? 1 : 0); }
-  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
-    return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
-  }
-  /// Most tokens of a step that sample.
-  [[nodiscard]] std::uint32_t sampling() const noexcept { return slots + draft_tokens; }
-  /// Most columns of a pass: those of prompts, and of decoding sequences beside them.
-  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens + sampling(); }
-  /// The same where a sequence has adapters: prompts and decoding sequences have passes of their own.
-  [[nodiscard]] std::uint32_t adapted_columns() const noexcept {
-    return chunk_tokens > sampling() ? chunk_tokens : sampling();
-  }
-};
-
 /// Most sequences of a step in one kernel.
 [[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
                                                      const cuda_extents& extents) noexcept {
@@ -87,7 +51,7 @@ struct cuda_extents {
 struct work_layout {
   work_layout(const engine::model_spec& spec, const cuda_extents& extents);
 
-  std::uint64_t steps, sample_rows, page_table, inv_freq;
+  std::uint64_t steps, sample_rows, page_tables, inv_freq;
   std::uint64_t ints, int_scales, int_sums;
   std::uint64_t half_out, residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;

@@ -61,22 +61,25 @@ __global__ void __launch_bounds__(threads) copy_positions_kernel(const copy_posi
   }
 }
 
-/// grid: (clear_blocks, pages, keys and values). A page's heads lie together, whole 16-byte words each.
+/// grid: (clear_blocks, pages, keys and values of each layer). A page's heads lie together, whole 16-byte
+/// words each.
 __global__ void __launch_bounds__(threads) clear_pages_kernel(const clear_pages_args a) {
   wait_for_previous_kernel();
   allow_next_kernel();
-  const bool is_v = blockIdx.z == 1;
-  auto* words =
-      reinterpret_cast<uint4*>(head_page(a.cache, is_v, a.pages[blockIdx.y], a.kv_heads, 0, a.padded_width));
-  const std::uint64_t count = head_page_bytes(is_v ? a.cache.value_type : a.cache.key_type, a.padded_width) *
-                              a.kv_heads / sizeof(uint4);
+  const bool is_v = blockIdx.z % 2 == 1;
+  const std::uint64_t page_bytes =
+      head_page_bytes(is_v ? a.value_type : a.key_type, a.padded_width) * a.kv_heads;
+  auto* const pages = static_cast<std::byte*>(is_v ? a.values[blockIdx.z / 2] : a.keys[blockIdx.z / 2]);
+  auto* const words =
+      reinterpret_cast<uint4*>(pages + static_cast<std::uint64_t>(a.pages[blockIdx.y]) * page_bytes);
+  const std::uint64_t count = page_bytes / sizeof(uint4);
   for (std::uint64_t i = blockIdx.x * threads + threadIdx.x; i < count; i += clear_blocks * threads) {
     words[i] = make_uint4(0, 0, 0, 0);
   }
 }
 
-bool complete(const kv_pages& cache, std::uint32_t kv_heads, std::uint32_t padded_width) {
-  return cache.keys != nullptr && cache.values != nullptr && kv_heads > 0 && padded_width > 0 &&
+bool complete(const void* keys, const void* values, std::uint32_t kv_heads, std::uint32_t padded_width) {
+  return keys != nullptr && values != nullptr && kv_heads > 0 && padded_width > 0 &&
          padded_width <= head_width_max && padded_width % head_width_step == 0;
 }
 
@@ -88,8 +91,8 @@ int launch_write_words(const write_words_args& a, CUstream_st* stream) {
 }
 
 int launch_copy_positions(const copy_positions_args& a, CUstream_st* stream) {
-  if (!complete(a.cache, a.kv_heads, a.padded_width) || a.from < 0 || a.to < 0 || a.from == a.to ||
-      a.positions == 0 || a.positions > engine::kv_page_positions) {
+  if (!complete(a.cache.keys, a.cache.values, a.kv_heads, a.padded_width) || a.from < 0 || a.to < 0 ||
+      a.from == a.to || a.positions == 0 || a.positions > engine::kv_page_positions) {
     return cudaErrorInvalidValue;
   }
   const std::uint32_t slices = (a.positions + slice_positions - 1) / slice_positions;
@@ -97,13 +100,16 @@ int launch_copy_positions(const copy_positions_args& a, CUstream_st* stream) {
 }
 
 int launch_clear_pages(const clear_pages_args& a, CUstream_st* stream) {
-  if (!complete(a.cache, a.kv_heads, a.padded_width) || a.count == 0 || a.count > cleared_pages_max) {
+  if (a.count == 0 || a.count > cleared_pages_max || a.layers == 0 || a.layers > cleared_layers_max)
     return cudaErrorInvalidValue;
+  for (std::uint32_t i = 0; i < a.layers; ++i) {
+    if (!complete(a.keys[i], a.values[i], a.kv_heads, a.padded_width)) return cudaErrorInvalidValue;
   }
   for (std::uint32_t i = 0; i < a.count; ++i) {
     if (a.pages[i] < 0) return cudaErrorInvalidValue;
   }
-  return launch_dependent(clear_pages_kernel, dim3(clear_blocks, a.count, 2), dim3(threads), 0, stream, a);
+  return launch_dependent(clear_pages_kernel, dim3(clear_blocks, a.count, 2 * a.layers), dim3(threads), 0,
+                          stream, a);
 }
 
 }  // namespace orcd::kernels

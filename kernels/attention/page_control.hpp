@@ -13,7 +13,8 @@ struct CUstream_st;
 namespace orcd::kernels {
 
 inline constexpr std::uint32_t written_words_max = 960;  ///< a launch; the parameters of a kernel are 4 KiB
-inline constexpr std::uint32_t cleared_pages_max = 512;  ///< a launch
+inline constexpr std::uint32_t cleared_pages_max = 256;  ///< a launch, of so many layers at most
+inline constexpr std::uint32_t cleared_layers_max = 128;
 
 /// to[0 .. count) = words: a piece of a page table, of a slot's tokens or of its mask of allowed tokens.
 struct write_words_args {
@@ -34,9 +35,13 @@ struct copy_positions_args {
 };
 [[nodiscard]] int launch_copy_positions(const copy_positions_args& args, CUstream_st* stream);
 
-/// Zeroes pages of one layer.
+/// Zeroes the same pages of layers of one shape.
 struct clear_pages_args {
-  kv_pages cache;
+  void* keys[cleared_layers_max];  ///< page 0 of each layer, as kv_pages has them
+  void* values[cleared_layers_max];
+  std::uint32_t layers = 0;
+  engine::kv_type key_type = engine::kv_type::f16;
+  engine::kv_type value_type = engine::kv_type::f16;
   std::uint32_t kv_heads = 0;
   std::uint32_t padded_width = 0;
   std::uint32_t count = 0;

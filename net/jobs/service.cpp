@@ -19,7 +19,11 @@ cache_facts cache_now(const engine::cache_state& cache) {
           .set_backs = cache.preemptions.load(),
           .pages_cached = cache.pages_cached.load(),
           .pages_used = cache.pages_used.load(),
-          .sessions = cache.sessions.load()};
+          .sessions = cache.sessions.load(),
+          .window_pages = cache.window_pages.load(),
+          .window_pages_used = cache.window_pages_used.load(),
+          .boundaries = cache.boundaries.load(),
+          .boundaries_given_up = cache.boundaries_given_up.load()};
 }
 
 }  // namespace

@@ -71,8 +71,13 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
   }
   json.integer("kv_pages", identity.kv_blocks())
       .integer("kv_pages_used", facts.cache.pages_used)
-      .integer("kv_pages_cached", facts.cache.pages_cached)
-      .integer("cache_queries", facts.cache.queries)
+      .integer("kv_pages_cached", facts.cache.pages_cached);
+  if (facts.cache.window_pages > 0) {
+    json.integer("kv_window_pages", facts.cache.window_pages)
+        .integer("kv_window_pages_used", facts.cache.window_pages_used)
+        .integer("prefix_boundaries", facts.cache.boundaries);
+  }
+  json.integer("cache_queries", facts.cache.queries)
       .integer("cache_hits", facts.cache.hits)
       .integer("cache_tokens_saved", facts.cache.hit_tokens)
       .integer("cache_evictions", facts.cache.evictions)

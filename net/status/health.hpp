@@ -23,6 +23,10 @@ struct cache_facts {
   std::uint32_t pages_cached = 0;
   std::uint32_t pages_used = 0;  ///< by running jobs
   std::uint32_t sessions = 0;
+  std::uint32_t window_pages = 0;       ///< of layers with a window; 0: they have none of their own
+  std::uint32_t window_pages_used = 0;  ///< by running jobs
+  std::uint32_t boundaries = 0;         ///< positions at which prefixes can be shared
+  std::uint64_t boundaries_given_up = 0;
 };
 
 /// Everything the three endpoints depend on, gathered in one moment.

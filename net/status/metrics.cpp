@@ -89,6 +89,16 @@ void render_cache(metrics_text& out, const cache_facts& cache) {
          cache.pages_cached);
   number("worker_prefix_cache_sessions", "gauge", "Sessions whose last state is kept.", cache.sessions);
   number("worker_kv_blocks_used", "gauge", "Pages of the KV cache that running jobs hold.", cache.pages_used);
+  if (cache.window_pages > 0) {
+    number("worker_kv_window_blocks", "gauge", "Pages of layers with a sliding window.", cache.window_pages);
+    number("worker_kv_window_blocks_used", "gauge", "Of them, those that running jobs hold.",
+           cache.window_pages_used);
+    number("worker_prefix_boundaries", "gauge",
+           "Positions at which prefixes can be shared by layers with a sliding window, too.",
+           cache.boundaries);
+    number("worker_prefix_boundaries_given_up_total", "counter", "Of them, those given up for a job's pages.",
+           cache.boundaries_given_up);
+  }
   number("worker_jobs_set_back_total", "counter",
          "Running jobs that gave their pages to older ones and wait for a slot again.", cache.set_backs);
 }

@@ -136,7 +136,7 @@ def test_too_little_address_space(tiny_model):
 
 @pytest.mark.skipif(SANITIZED, reason='a sanitizer takes addresses of its own')
 def test_no_memory_before_main_is_a_sentence():
-    """From where the loader has what it needs, in small steps: whatever comes before main() needs memory, too."""
+    """From where the loader has what it needs, in small steps: what comes before main() needs memory, too."""
     def run(addresses: int) -> subprocess.CompletedProcess:
         command = [*limited('as', addresses), str(BINARY), '--version']
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)

@@ -43,7 +43,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
 
     'gpu': (),
     'gpu/include': (),
-    'gpu/plan': ('gpu',),
+    # Memory that outlives a process or is watched: arenas, their hashes, the audit.
+    'gpu/memory': ('gpu',),
+    'gpu/plan': ('gpu/memory',),
     'gpu/host': ('gpu/plan',),
     'gpu/cuda': ('gpu/host',),
     'gpu/capi': ('gpu/cuda', 'gpu/include'),

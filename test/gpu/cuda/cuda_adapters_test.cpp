@@ -9,7 +9,7 @@
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/vram_arena.hpp"
 #include "gpu/host/host_backend.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 #include "test/gpu/cuda/generated_cuda_model.hpp"
 #include "test/unit/gpu/adapter_rig.hpp"
 

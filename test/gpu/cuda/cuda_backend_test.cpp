@@ -12,7 +12,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_error.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 #include "test/unit/golden/golden_file.hpp"
 
 namespace orcd::test {

@@ -6,7 +6,7 @@
 
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/vram_arena.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 
 namespace orcd::test {

@@ -36,6 +36,7 @@ class loaded_cuda_model {
     config.slots = slots;
     config.context_tokens = context;
     config.kv = kv;
+    config.window_groups = false;  // slots are used without begin()
     config.weights = std::move(weights);
     config.cache = std::move(cache);
     const auto loaded = device_->load(model_, config, [](unsigned) {});

@@ -7,8 +7,8 @@
 
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/vram_arena.hpp"
-#include "gpu/plan/allocation_counter.hpp"
-#include "gpu/plan/residency_audit.hpp"
+#include "gpu/memory/allocation_counter.hpp"
+#include "gpu/memory/residency_audit.hpp"
 
 namespace orcd::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <vector>
 
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 #include "test/gpu/cuda/generated_cuda_model.hpp"
 
 namespace orcd::test {

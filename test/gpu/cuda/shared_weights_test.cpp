@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gpu/cuda/cuda_weights.hpp"
-#include "gpu/plan/allocation_counter.hpp"
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/allocation_counter.hpp"
+#include "gpu/memory/arena_hash.hpp"
 #include "test/gpu/cuda/generated_cuda_model.hpp"
 #include "test/support/some_bytes.hpp"
 

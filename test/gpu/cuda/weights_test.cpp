@@ -9,7 +9,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 #include "kernels/host/matmul.hpp"
 #include "kernels/layer/embed_norm.hpp"
 #include "test/gpu/device_array.hpp"

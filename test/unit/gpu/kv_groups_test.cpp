@@ -74,15 +74,21 @@ BOOST_AUTO_TEST_CASE(a_model_that_gains_nothing_has_group_0_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(boundaries_have_what_is_asked_for_but_never_make_the_cache_larger) {
-  const auto pages = [](std::uint32_t wanted) {
-    return gpu::kv_groups::of(spec_of({0, 128}), {.slots = 2, .context = 8'192, .boundary_pages = wanted})
+  const auto given = [](engine::boundary_budget budget) {
+    return gpu::kv_groups::of(spec_of({0, 128}), {.slots = 2, .context = 8'192, .boundaries = budget})
         .geometry.groups[0]
         .boundary_pages;
   };
+  const auto pages = [&](std::uint64_t wanted) { return given({.bytes = wanted * page}); };
   BOOST_TEST(pages(0) == 0U);
-  BOOST_TEST(pages(1) == 2U);  // a window
+  BOOST_TEST(pages(1) == 0U);  // less than a window
+  BOOST_TEST(pages(2) == 2U);
   BOOST_TEST(pages(17) == 17U);
   BOOST_TEST(pages(1'000) == 64U - 6);
+  BOOST_TEST(given({.thousandths = 0}) == 0U);
+  BOOST_TEST(given({.thousandths = 1}) == 2U);  // a window at least
+  BOOST_TEST(given({.thousandths = 250}) == 16U);
+  BOOST_TEST(given({.thousandths = 1'000}) == 64U - 6);
 }
 
 BOOST_AUTO_TEST_CASE(there_are_only_so_many_groups) {

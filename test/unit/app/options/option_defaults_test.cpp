@@ -62,6 +62,8 @@ BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   BOOST_TEST((given("deadline-mode").deadlines == o.deadlines));
   BOOST_TEST((given("log-format").format == o.format));
   BOOST_TEST((given("log-level").log_level == o.log_level));
+  const auto boundaries = given("prefix-boundaries").prefix_boundaries;
+  BOOST_TEST((!boundaries.bytes && boundaries.thousandths == o.prefix_boundaries.thousandths));
   const auto speculating = given("speculate");
   BOOST_TEST((speculating.speculate == o.speculate && speculating.drafts_always == o.drafts_always));
 }

@@ -9,8 +9,8 @@
 #include <optional>
 #include <sstream>
 
-#include "gpu/plan/arena_hash.hpp"
-#include "gpu/plan/memfd_driver.hpp"
+#include "gpu/memory/arena_hash.hpp"
+#include "gpu/memory/memfd_driver.hpp"
 #include "test/unit/gpu/child_process.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 

@@ -310,6 +310,13 @@ BOOST_AUTO_TEST_CASE(health_body) {
   const auto body = make_health_reply(f, identity).body;
   f.adapters_max = 0;
   BOOST_TEST(make_health_reply(f, identity).body.find("adapters") == std::string::npos);
+  BOOST_TEST(body.find("window") == std::string::npos);
+  f.cache.window_pages = 12;
+  f.cache.window_pages_used = 5;
+  f.cache.boundaries = 4;
+  BOOST_TEST(make_health_reply(f, identity)
+                 .body.find("\"kv_window_pages\":12,\"kv_window_pages_used\":5,\"prefix_boundaries\":4") !=
+             std::string::npos);
   for (const char* part :
        {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
         "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0",

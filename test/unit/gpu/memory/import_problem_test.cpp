@@ -1,5 +1,5 @@
 // Each failure of an import of shared weights has one code and one sentence.
-#include "gpu/plan/import_problem.hpp"
+#include "gpu/memory/import_problem.hpp"
 
 #include <array>
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,6 @@
 // Memory of one process in another: what is read is what was written, nobody writes after the freeze, and
 // what is not what it claims to be is refused before it is mapped.
-#include "gpu/plan/memfd_driver.hpp"
+#include "gpu/memory/memfd_driver.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

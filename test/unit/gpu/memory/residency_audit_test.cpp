@@ -1,11 +1,11 @@
 // The audit's rules over a scripted driver, and the counter of allocations after READY.
-#include "gpu/plan/residency_audit.hpp"
+#include "gpu/memory/residency_audit.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <string>
 
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 
 namespace orcd::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "gpu/plan/residency_audit.hpp"
+#include "gpu/memory/residency_audit.hpp"
 
 #include <utility>
 

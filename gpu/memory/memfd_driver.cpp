@@ -1,4 +1,4 @@
-#include "gpu/plan/memfd_driver.hpp"
+#include "gpu/memory/memfd_driver.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

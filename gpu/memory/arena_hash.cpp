@@ -1,4 +1,4 @@
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/arena_hash.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
 // An arena whose steps fail one after the other leaves nothing behind.
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/memory/allocation_counter.hpp"
 
 #include <atomic>
 

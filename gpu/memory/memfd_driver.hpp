@@ -3,7 +3,7 @@
 // to it any more. Any thread.
 #pragma once
 
-#include "gpu/plan/arena_mapping.hpp"
+#include "gpu/memory/arena_mapping.hpp"
 
 namespace orcd::gpu {
 

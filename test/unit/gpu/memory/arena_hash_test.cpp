@@ -1,5 +1,5 @@
 // Hashes that tell arenas apart: any byte, any field of the plan; the same for any number of threads.
-#include "gpu/plan/arena_hash.hpp"
+#include "gpu/memory/arena_hash.hpp"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -11,14 +11,16 @@ from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
 from inspect_ai.tool import ToolFunction, tool
 from inspect_ai.util import json_schema
-from pydantic import BaseModel, Field
+from typing import Literal
+from pydantic import BaseModel
 
 NAME = 'openai-api/orcd/' + os.environ['MODEL']
 ASK = [ChatMessageSystem(content='Be brief.'), ChatMessageUser(content='What is the weather in Paris?')]
 
 class City(BaseModel):
-    name: str = Field(max_length=12)
-    population: int = Field(ge=0, le=99)
+    # The package sends no limits of lengths and numbers, so that a small model would write on.
+    name: Literal['Paris', 'Lyon']
+    size: Literal['small', 'large']
 
 @tool
 def get_weather():
@@ -66,7 +68,7 @@ def test_a_demanded_call(told):
 
 
 def test_a_structured_answer(told):
-    assert set(told['structured']) == {'name', 'population'}
+    assert set(told['structured']) == {'name', 'size'}
 
 
 def test_an_evaluation(told):

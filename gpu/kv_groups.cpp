@@ -85,7 +85,7 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
     least += geometry.groups[i].page_bytes * engine::pages_before_max(windows[i], size);
   }
   const engine::boundary_budget& budget = demand.boundaries;
-  const std::uint64_t all = times(geometry.pages, geometry.page_bytes);
+  const std::uint64_t all = times(geometry.pages, plus(geometry.page_bytes, each));
   const std::uint64_t share = all / 1'000 * budget.thousandths + all % 1'000 * budget.thousandths / 1'000;
   const std::uint64_t room = budget.bytes.value_or(share);
   const bool kept = budget.bytes ? room >= least : budget.thousandths > 0;

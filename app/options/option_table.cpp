@@ -304,8 +304,8 @@ std::vector<option_row> cache_rows() {
       integer("cache-min-tokens", &options::cache_min_tokens, 1, 1'048'576,
               "Shorter prefixes are computed again", "tokens"),
       {"", "prefix-boundaries", "SHARE%|MIB",
-       "Memory for positions at which prefixes can be shared, of models with sliding windows: a share of the "
-       "KV cache of the other layers, or MiB; 0 shares none (default 12.5%)",
+       "Memory for positions at which prefixes can be shared, of models with sliding windows: a share of "
+       "what the KV cache would take without windows, or MiB; 0 shares none (default 12.5%)",
        assign_prefix_boundaries},
       {"", "speculate", "auto|off|N",
        "Whether a step checks guesses of the tokens that come next, which changes no output: as many as pay "

@@ -13,7 +13,8 @@ namespace orcd::engine {
 struct boundary_budget {
   /// So many bytes; less than one boundary takes: none are shared.
   std::optional<std::uint64_t> bytes = {};
-  /// Without: of the bytes of the other layers, at least one boundary's; 0: none are shared.
+  /// Without: of what the cache would take if all layers kept everything, at least one boundary's; 0: none
+  /// are shared.
   std::uint32_t thousandths = 125;
 };
 

@@ -37,6 +37,18 @@ const boundary* boundary_store::find(const prefix_tree::node* at, std::uint32_t 
   return nullptr;
 }
 
+const boundary* boundary_store::find_like(const prefix_tree::node* at, std::uint32_t offset) const {
+  const auto wanted = prefix_tree::tokens_of(at).first(offset);
+  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
+  for (auto next = begin; next != end; ++next) {
+    const boundary& one = *next->second;
+    if (one.offset != offset || prefix_tree::salt_of(one.at) != prefix_tree::salt_of(at)) continue;
+    const auto own = prefix_tree::tokens_of(one.at).first(offset);
+    if (std::equal(own.begin(), own.end(), wanted.begin())) return &one;
+  }
+  return nullptr;
+}
+
 const boundary* boundary_store::any_at(const prefix_tree::node* at) const {
   const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
   for (auto next = begin; next != end; ++next) {
@@ -56,11 +68,22 @@ void boundary_store::add(boundary made) {
   }
 }
 
-void boundary_store::touch(const boundary* used) {
-  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(used->at));
-  const auto found = std::find_if(begin, end, [&](const auto& one) { return &*one.second == used; });
+boundary_store::order::iterator boundary_store::place_of(const boundary* one) {
+  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(one->at));
+  const auto found = std::find_if(begin, end, [&](const auto& entry) { return &*entry.second == one; });
   ORCD_ENSURE(found != end);
-  all_.splice(all_.end(), all_, found->second);
+  return found->second;
+}
+
+void boundary_store::touch(const boundary* used, bool begins) {
+  const auto place = place_of(used);
+  place->passed = false;
+  place->uses += begins ? 1 : 0;
+  all_.splice(all_.end(), all_, place);
+}
+
+void boundary_store::pass(const boundary* one, std::uint32_t uses_max) {
+  if (one->uses <= uses_max) place_of(one)->passed = true;
 }
 
 boundary boundary_store::take(const boundary* one) {

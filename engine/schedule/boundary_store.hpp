@@ -4,8 +4,8 @@
 // what is left of a window is of no use.
 //
 // They are found by tokens, as the tree's nodes are, and also where the node's page goes on otherwise than
-// the sequence that is looked for. The least recently used one is the next to go, those on pinned nodes last.
-// GPU thread only.
+// the sequence that is looked for. The next to go is one that was passed (job_windows) and not used since,
+// else any; the least recently used one of those; those on pinned nodes go last. GPU thread only.
 #pragma once
 
 #include <array>
@@ -27,6 +27,8 @@ struct boundary {
   std::uint32_t position = 0;  ///< in the sequence: the first that is left to compute
   /// Of each further group, those that pages_before() says (engine/base/kv_window.hpp).
   std::array<std::vector<kv_page>, further_groups_max> pages{};
+  std::uint32_t uses = 0;  ///< jobs that began there
+  bool passed = false;
 };
 
 class boundary_store {
@@ -36,22 +38,26 @@ class boundary_store {
   [[nodiscard]] const boundary* deepest(const prefix_tree::match& known, const std::string& salt,
                                         std::span<const token_id> tokens, std::uint32_t page_positions) const;
   [[nodiscard]] const boundary* find(const prefix_tree::node* at, std::uint32_t offset) const;
+  /// The same, or one behind the same tokens in another node.
+  [[nodiscard]] const boundary* find_like(const prefix_tree::node* at, std::uint32_t offset) const;
   /// There is none with this node and offset.
   void add(boundary made);
-  /// It is the last to go among those like it.
-  void touch(const boundary* used);
+  /// A job begins there, or would have made it: it is the last to go among those like it.
+  void touch(const boundary* used, bool begins);
+  /// A deeper one is there for who would have come back to it, unless `uses_max` jobs began there already.
+  void pass(const boundary* one, std::uint32_t uses_max);
 
   /// The next to go for which `helps` holds; null: none.
   template <class Condition>
   [[nodiscard]] const boundary* next_to_go(const Condition& helps) const {
-    const boundary* pinned = nullptr;
+    std::array<const boundary*, 3> first{};  // passed, others, pinned
     for (const boundary& one : all_) {
-      if (pinned != nullptr && prefix_tree::is_pinned(one.at)) continue;
-      if (!helps(one)) continue;
-      if (!prefix_tree::is_pinned(one.at)) return &one;
-      pinned = &one;
+      const std::size_t kind = prefix_tree::is_pinned(one.at) ? 2 : one.passed ? 0 : 1;
+      if (first[kind] != nullptr || !helps(one)) continue;
+      if (kind == 0) return &one;
+      first[kind] = &one;
     }
-    return pinned;
+    return first[1] != nullptr ? first[1] : first[2];
   }
   /// Takes it out.
   [[nodiscard]] boundary take(const boundary* one);
@@ -61,6 +67,8 @@ class boundary_store {
 
  private:
   using order = std::list<boundary>;
+
+  [[nodiscard]] order::iterator place_of(const boundary* one);
 
   order all_;  ///< least recently used first
   /// By the parent of the node: those that one may find behind the same pages.

@@ -43,12 +43,12 @@ job_windows window_cache::begin(const boundary* from) {
   out.groups.resize(groups_.size());
   if (from == nullptr) return out;
   const std::uint32_t position = from->position;
-  out.seen = position;
+  out.seen = out.began = position;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     out.groups[g].first = pages_before(position, groups_[g].window, size_).first;
     out.groups[g].pages = from->pages[g];
   }
-  boundaries_.touch(from);
+  boundaries_.touch(from, true);
   for (std::size_t g = 0; g < groups_.size(); ++g)
     groups_[g].pages.refer(out.groups[g].pages, window_pages::by::job);
   if (position % size_ == 0) return out;
@@ -149,28 +149,46 @@ void window_cache::release(job_windows&& of, std::uint32_t written) {
 void window_cache::keep(job_windows& of, std::span<prefix_tree::node* const> path, prefix_tree::node* tail,
                         std::uint32_t end, bool last) {
   if (!keeps_ || of.groups.empty() || end == 0) return;
-  const auto make = [&](std::uint32_t position) {
+  const auto node_of = [&](std::uint32_t position) {
     const std::size_t page = (position - 1) / size_;
-    auto* const at = page < path.size() ? path[page] : tail;
-    if (at != nullptr) keep_at(of, at, position);
+    return page < path.size() ? path[page] : tail;
+  };
+  const auto make = [&](std::uint32_t position, bool periodic) {
+    auto* const at = node_of(position);
+    return at != nullptr && keep_at(of, at, position, periodic);
   };
   const std::uint32_t first = spacing_ == 0 ? end : of.seen / spacing_ * spacing_;
   for (std::uint64_t at = std::uint64_t{first} + spacing_; spacing_ != 0 && at <= end; at += spacing_)
-    make(static_cast<std::uint32_t>(at));
+    make(static_cast<std::uint32_t>(at), true);
   for (const std::uint32_t mark : of.marks)
-    if (mark > of.seen && mark <= end) make(mark);
-  if (last) make(end);
+    if (mark > of.seen && mark <= end) make(mark, false);
+  if (last && make(end, false)) {
+    const auto pass = [&](std::uint32_t position, std::uint32_t uses_max) {
+      if (position == 0 || position >= end || position == of.marks[0]) return;
+      const auto* const at = node_of(position);
+      if (at == nullptr) return;
+      if (const boundary* one = boundaries_.find_like(at, (position - 1) % size_ + 1))
+        boundaries_.pass(one, uses_max);
+    };
+    pass(of.began, 1);
+    pass(of.marks[1], 0);
+  }
   of.seen = std::max(of.seen, end);
 }
 
-void window_cache::keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t position) {
+/// False: the pages are not there any more.
+bool window_cache::keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t position, bool periodic) {
   const std::uint32_t offset = (position - 1) % size_ + 1;
-  if (const boundary* known = boundaries_.find(at, offset)) return boundaries_.touch(known);
+  if (const boundary* known = boundaries_.find(at, offset)) {
+    if (!periodic) boundaries_.touch(known, false);
+    return true;
+  }
   boundary made{at, offset, position};
+  made.passed = periodic;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const window_lease& lease = of.groups[g];
     const page_span span = pages_before(position, groups_[g].window, size_);
-    if (span.first < lease.first || span.end > lease.first + lease.pages.size()) return;
+    if (span.first < lease.first || span.end > lease.first + lease.pages.size()) return false;
     const auto from = lease.pages.begin() + (span.first - lease.first);
     made.pages[g].assign(from, from + span.count());
   }
@@ -179,6 +197,7 @@ void window_cache::keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t
   const boundary& kept = *boundaries_.find(at, offset);
   for (std::size_t g = 0; g < groups_.size(); ++g)
     groups_[g].pages.refer(kept.pages[g], window_pages::by::boundary);
+  return true;
 }
 
 void window_cache::forget(const prefix_tree::node* at) {

@@ -32,8 +32,12 @@ struct window_lease {
 /// What a job has of all windowed groups.
 struct job_windows {
   std::vector<window_lease> groups;
-  /// Positions at which it leaves boundaries, beside the periodic ones; 0: none.
+  /// Positions at which it leaves boundaries, beside the periodic ones: behind its system prompt, before the
+  /// last token of its prompt, and where it left what others had; 0: none. Where it ends there is one that
+  /// its next turn will find, so that those before are passed: the second of these, and the one that it began
+  /// at. Periodic ones are from the beginning.
   std::array<std::uint32_t, 3> marks{};
+  std::uint32_t began = 0;
   std::uint32_t seen = 0;  ///< those up to here are made
 };
 
@@ -98,7 +102,7 @@ class window_cache {
             std::uint32_t written);
   void drop(const boundary* one);
   void end_loan(std::size_t index, window_lease& of);
-  void keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t position);
+  [[nodiscard]] bool keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t position, bool periodic);
 
   const std::uint32_t size_;   ///< positions of a page
   std::uint32_t spacing_ = 0;  ///< of periodic boundaries; 0: there are none

@@ -39,11 +39,11 @@ BOOST_AUTO_TEST_CASE(layers_of_one_window_are_a_group_and_the_others_group_0) {
   BOOST_TEST(near.page_bytes == 2 * page);
   BOOST_TEST(far.window == 1'024U);
   BOOST_TEST(far.page_bytes == page);
-  // An eighth of 256 pages of two layers, for three layers.
-  BOOST_TEST(near.boundary_pages == 21U);
-  BOOST_TEST(far.boundary_pages == 21U);
-  BOOST_TEST(near.pages == 4U * 3 + 4 + 21);
-  BOOST_TEST(far.pages == 4U * 6 + 4 + 21);
+  // An eighth of 256 pages of five layers, for three layers.
+  BOOST_TEST(near.boundary_pages == 53U);
+  BOOST_TEST(far.boundary_pages == 53U);
+  BOOST_TEST(near.pages == 4U * 3 + 4 + 53);
+  BOOST_TEST(far.pages == 4U * 6 + 4 + 53);
   BOOST_TEST(plan.bytes() == 256 * 2 * page + near.pages * 2 * page + far.pages * page);
 }
 
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(boundaries_have_what_is_asked_for_but_never_make_the_cache_
   BOOST_TEST(pages(1'000) == 64U - 6);
   BOOST_TEST(given({.thousandths = 0}) == 0U);
   BOOST_TEST(given({.thousandths = 1}) == 2U);  // a window at least
-  BOOST_TEST(given({.thousandths = 250}) == 16U);
+  BOOST_TEST(given({.thousandths = 250}) == 32U);
   BOOST_TEST(given({.thousandths = 1'000}) == 64U - 6);
 }
 

@@ -99,11 +99,46 @@ BOOST_AUTO_TEST_CASE(the_least_recently_used_goes_first_and_pinned_ones_last) {
   b.keep(path[2], 2, 10);
   b.keep(path[2], 3, 11);
   b.tree.pin(path[1]);
-  b.store.touch(b.store.find(path[0], 2));
+  b.store.touch(b.store.find(path[0], 2), true);
   BOOST_TEST(b.store.size() == 4U);
   BOOST_TEST(b.go() == (std::vector<std::uint32_t>{10, 11, 2, 6}), boost::test_tools::per_element());
   BOOST_TEST(b.store.size() == 0U);
   b.tree.unpin(path[1]);
+}
+
+BOOST_AUTO_TEST_CASE(those_that_were_passed_go_before_all_others_until_they_are_used) {
+  bench b;
+  const auto path = b.add({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  for (const std::uint32_t position : {1U, 5U, 6U, 9U, 10U})
+    b.keep(path[(position - 1) / 4], (position - 1) % 4 + 1, position);
+  const auto at = [&](std::uint32_t position) {
+    return b.store.find_like(path[(position - 1) / 4], (position - 1) % 4 + 1);
+  };
+  for (const std::uint32_t position : {5U, 9U, 10U}) b.store.pass(at(position), 1);
+  b.store.touch(at(5), true);
+  b.store.touch(at(6), true);
+  b.store.touch(at(6), true);
+  b.store.pass(at(6), 1);  // two began there
+  b.tree.pin(path[2]);
+  BOOST_TEST(b.go() == (std::vector<std::uint32_t>{1, 5, 6, 9, 10}), boost::test_tools::per_element());
+  b.tree.unpin(path[2]);
+  b.keep(path[0], 1, 1);
+  b.keep(path[0], 2, 2);
+  b.store.pass(at(2), 0);
+  BOOST_TEST(b.go() == (std::vector<std::uint32_t>{2, 1}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(one_behind_the_same_tokens_is_found_in_another_node_too) {
+  bench b;
+  const auto one = b.add({1, 2, 3, 4, 5, 6, 7, 8});
+  const auto two = b.add({1, 2, 3, 4, 5, 6, 9, 9});
+  const auto other = b.add({1, 2, 3, 4}, "other");
+  b.keep(one[1], 2, 6);
+  b.keep(one[0], 2, 2);
+  BOOST_TEST(b.store.find_like(two[1], 2) == b.store.find(one[1], 2));
+  BOOST_TEST(b.store.find_like(two[1], 3) == nullptr);
+  BOOST_TEST(b.store.find_like(one[0], 2) != nullptr);
+  BOOST_TEST(b.store.find_like(other[0], 2) == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(one_that_would_not_help_is_left_alone) {

@@ -92,6 +92,26 @@ BOOST_AUTO_TEST_CASE(a_job_has_the_pages_between_its_window_and_what_is_launched
   BOOST_TEST(b.windows.counts().pages_used == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(where_a_conversation_was_before_goes_before_what_others_left) {
+  window_bench b({window_of(3, 12)});
+  const auto others = b.add(count_to(107, 100));
+  const auto path = b.add(count_to(16));
+  const auto run = [&](const boundary* from, std::span<prefix_tree::node* const> nodes, std::uint32_t end) {
+    auto job = b.windows.begin(from);
+    b.reach(job, end);
+    b.windows.keep(job, nodes, nullptr, end, true);
+    b.windows.release(std::move(job), end);
+  };
+  const auto next = [&] {
+    return b.windows.boundaries().next_to_go([](const boundary&) { return true; })->at;
+  };
+  run(nullptr, others, 8);
+  run(nullptr, path, 8);
+  BOOST_TEST(next() == others[1]);
+  run(b.windows.boundaries().find(path[1], 4), path, 16);
+  BOOST_TEST(next() == path[1]);
+}
+
 BOOST_AUTO_TEST_CASE(what_was_launched_and_lost_is_given_back_and_only_what_was_written_is_cleared) {
   window_bench b({window_of(6, 8)});
   auto job = b.windows.begin(nullptr);

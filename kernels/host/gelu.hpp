@@ -1,7 +1,7 @@
 // out = x/2 * (1 + erf(x / sqrt 2)), the exact form, with which BERT was trained, or the tanh form of
 // families that were trained with that: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). They differ by up
 // to 5e-4. erfc is the rational approximation 7.1.26 of Abramowitz and Stegun, off by at most 1.5e-7. Source:
-// Hendrycks and Gimpel 1606.08415.
+// Hendrycks and Gimpel 1606.08415. And the squared ReLU, max(x, 0)^2: activations without a gate.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ struct gelu_args {
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
   bool tanh_form = false;
+  bool squared_relu = false;  ///< instead
 };
 
 namespace host {

@@ -10,6 +10,7 @@
 #include "kernels/host/layer_norm.hpp"
 #include "kernels/host/matmul_args.hpp"
 #include "kernels/host/moe.hpp"
+#include "kernels/host/recurrent.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/scale.hpp"
 #include "kernels/host/swiglu.hpp"
@@ -34,6 +35,10 @@ struct kernel_table {
   void (*gelu_row)(const gelu_args& args, std::uint32_t row);
   void (*scale_row)(const scale_args& args, std::uint32_t row);
   void (*round_row)(const round_args& args, std::uint32_t row);
+  void (*causal_conv_block)(const causal_conv_args& args, std::uint32_t run, std::uint32_t first_channel);
+  void (*sigmoid_gate_row)(const sigmoid_gate_args& args, std::uint32_t row);
+  void (*recurrent_gates_column)(const recurrent_gate_args& args, std::uint32_t column);
+  void (*recurrent_head)(const recurrent_args& args, std::uint32_t run, std::uint32_t head);
   void (*ternary_rows)(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
 };
 
@@ -63,6 +68,10 @@ void layer_norm_row(const layer_norm_args& args, std::uint32_t row);
 void gelu_row(const gelu_args& args, std::uint32_t row);
 void scale_row(const scale_args& args, std::uint32_t row);
 void round_row(const round_args& args, std::uint32_t row);
+void causal_conv_block(const causal_conv_args& args, std::uint32_t run, std::uint32_t first_channel);
+void sigmoid_gate_row(const sigmoid_gate_args& args, std::uint32_t row);
+void recurrent_gates_column(const recurrent_gate_args& args, std::uint32_t column);
+void recurrent_head(const recurrent_args& args, std::uint32_t run, std::uint32_t head);
 void ternary_rows(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
 }  // namespace ORCD_ISA
 #endif

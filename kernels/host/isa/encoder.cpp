@@ -58,6 +58,10 @@ void gelu_row(const gelu_args& a, std::uint32_t row) {
   float* out = a.out + std::size_t{row} * a.width;
   each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
     const float_lanes v = load_some(x + i, count);
+    if (a.squared_relu) {
+      const float_lanes positive = larger(v, splat(0.0F));
+      return store_some(out + i, positive * positive, count);
+    }
     if (a.tanh_form) return store_some(out + i, gelu_tanh(v), count);
     const float_lanes tail = 0.5F * erfc(inverse_root_two * larger(v, -1.0F * v));
     const float_lanes positive = larger(v, splat(0.0F)) * (splat(1.0F) - tail);

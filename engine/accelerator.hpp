@@ -85,9 +85,14 @@ struct accelerator_config {
 enum class kv_need : std::uint8_t {
   all,     ///< every position
   window,  ///< the last ones
+  state,   ///< what is kept of all of them together: a state, or the last rows of a convolution
 };
 
 /// Layers with the same need have pages in common: one page id stands for the same positions in all of them.
+///
+/// A group of states, of which there is one at most, is the last. What its layers keep of a running sequence
+/// is the slot's, without pages; a page of it is what they have kept at one boundary, a position that is a
+/// multiple of state_positions, so that another sequence can go on there.
 struct kv_group {
   kv_need need = kv_need::all;
   std::uint32_t window = 0;          ///< positions that a token reads, its own included; 0: all
@@ -96,6 +101,9 @@ struct kv_group {
   std::uint64_t page_bytes = 0;      ///< of one page in all layers of the group
   friend constexpr bool operator==(const kv_group&, const kv_group&) = default;
 };
+
+/// A state exists at multiples of so many positions.
+inline constexpr std::uint32_t state_positions = 8;
 
 /// Groups beside group 0 at most.
 inline constexpr std::uint32_t further_groups_max = 3;
@@ -113,6 +121,15 @@ struct kv_geometry {
   [[nodiscard]] constexpr std::span<const kv_group> further() const noexcept {
     return std::span(groups).first(group_count);
   }
+  [[nodiscard]] constexpr bool has_states() const noexcept {
+    return group_count > 0 && groups[group_count - 1].need == kv_need::state;
+  }
+};
+
+/// What layers have kept of a sequence's first `position` tokens, for a page of the group of states.
+struct state_copy {
+  std::uint32_t position = 0;  ///< a multiple of state_positions
+  kv_page page = 0;
 };
 
 /// The first `positions` positions of a page, for another one that is clear.
@@ -122,7 +139,8 @@ struct page_copy {
   std::uint32_t positions = 0;
 };
 
-/// A sequence's pages of a group that does not need all positions.
+/// A sequence's pages of a group that does not need all positions. Of a group of states: the page whose state
+/// it goes on from, which is copied; none where it begins at position 0.
 struct group_pages {
   std::uint32_t first = 0;         ///< positions from first * page_positions on; those before are not read
   std::span<const kv_page> pages;  ///< in the order of positions
@@ -152,9 +170,10 @@ struct memory_plan {
   std::uint64_t workspace_bytes = 0;
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;  ///< room for adapters and what steps need to apply them
+  std::uint64_t states_bytes = 0;    ///< what layers without attention keep of the slots' sequences
   std::uint64_t pinned_bytes = 0;    ///< of host memory; not part of total()
   [[nodiscard]] std::uint64_t total() const noexcept {
-    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes + adapters_bytes;
+    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes + adapters_bytes + states_bytes;
   }
 };
 
@@ -207,6 +226,11 @@ struct sequence_step {
   /// the last draft, or at an earlier position: what was computed beyond that is written again before
   /// anything reads it.
   std::uint32_t samples = 1;
+
+  /// States that the step passes or ends at, in rising order, to be copied when it does: at positions behind
+  /// its first and up to its end. Read before launch() returns. None with drafts. A step that computes
+  /// nothing for the sequence copies none.
+  std::span<const state_copy> states = {};
 
   /// Positions that the step fills.
   [[nodiscard]] std::uint32_t count() const noexcept {
@@ -333,6 +357,12 @@ class accelerator {
     launch(sequences, interrupt);
     return collect(interrupt, sampled);
   }
+
+  /// Copies what layers keep of a sequence's first `what.position` tokens to a page of the group of states,
+  /// before the sequence is released: all that was launched for these positions has been collected. False,
+  /// with nothing copied, where the sequence has gone on too far since then, or was in a step that did not
+  /// complete.
+  [[nodiscard]] virtual bool keep_state(slot_id, const state_copy&) noexcept { return false; }
 
   /// Forgets a sequence; its pages keep what they hold. The slot may be used again at once, even while a
   /// launched step still has a part for it: that part's token is collected and means nothing. Never fails.

@@ -137,6 +137,7 @@ class worker_state {
   std::atomic<std::uint64_t> vram_bytes{0};
   std::atomic<std::uint64_t> kv_bytes{0};        ///< of the KV cache, wherever it lies; 0 until planned
   std::atomic<std::uint64_t> adapters_bytes{0};  ///< of the room for LoRA adapters, likewise
+  std::atomic<std::uint64_t> states_bytes{0};    ///< what layers without attention keep of slots, likewise
   std::atomic<std::uint32_t> load_percent{0};
   std::atomic<std::uint64_t> load_bytes{0};  ///< of the model's tensors; with the times, 0 until known
   std::atomic<double> load_seconds{0};

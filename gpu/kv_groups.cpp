@@ -32,7 +32,8 @@ std::vector<std::uint32_t> windows_of(const engine::model_spec& spec, const kv_d
                                 engine::pages_before_max(window, size);
     return least >= demand.pages;
   });
-  out.resize(std::min<std::size_t>(out.size(), engine::further_groups_max));
+  const std::size_t most = engine::further_groups_max - (spec.is_recurrent() ? 1 : 0);
+  out.resize(std::min(out.size(), most));
   return out;
 }
 
@@ -51,6 +52,32 @@ std::uint64_t times(std::uint64_t pages, std::uint64_t bytes) noexcept {
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t out = 0;
   return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
+}
+
+/// What layers keep of a sequence at one boundary.
+std::uint64_t state_bytes_of(const engine::model_spec& spec) {
+  const engine::recurrent_spec& of = spec.recurrence;
+  std::uint64_t values = 0;
+  for (const engine::layer_spec& layer : spec.layers) {
+    if (!engine::is_recurrent(layer.mixer)) continue;
+    values +=
+        of.state_values(layer.mixer) + std::uint64_t{of.conv_kernel - 1} * of.conv_channels(layer.mixer);
+  }
+  return values * sizeof(float);
+}
+
+static_assert(engine::state_positions == engine::chunk_positions);
+
+/// Pages for states, where there is memory for `room` bytes of them: as many as fit, and if a share was asked
+/// for, at least one for each slot and for the system prompts that are kept.
+std::uint32_t state_pages(const kv_demand& demand, std::uint64_t room, std::uint64_t bytes) {
+  constexpr std::uint32_t system_prompts = 4;
+  const engine::boundary_budget& budget = demand.boundaries;
+  if (!budget.bytes && budget.thousandths == 0) return 0;
+  const std::uint64_t least = budget.bytes ? 0 : demand.slots + system_prompts;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(room / std::max<std::uint64_t>(1, bytes), least,
+                                std::max<std::uint64_t>(least, demand.pages + system_prompts)));
 }
 
 }  // namespace
@@ -81,8 +108,8 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
   std::uint64_t each = 0;  // of a page of every group
   std::uint64_t least = 0;
   for (std::size_t i = 0; i < windows.size(); ++i) {
-    each += geometry.groups[i].page_bytes;
-    least += geometry.groups[i].page_bytes * engine::pages_before_max(windows[i], size);
+    each += geometry.groups.at(i).page_bytes;
+    least += geometry.groups.at(i).page_bytes * engine::pages_before_max(windows[i], size);
   }
   const engine::boundary_budget& budget = demand.boundaries;
   const std::uint64_t all = times(geometry.pages, plus(geometry.page_bytes, each));
@@ -97,6 +124,11 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
         engine::windowed_pages_max(demand.slots, group.window, size, demand.ahead));
     group.boundary_pages = kept ? boundary_pages(demand, group, jobs, room / each) : 0;
     group.pages = jobs + group.boundary_pages;
+  }
+  if (spec.is_recurrent()) {
+    engine::kv_group& states = geometry.groups.at(geometry.group_count++);
+    states = {.need = engine::kv_need::state, .page_bytes = state_bytes_of(spec)};
+    states.pages = states.boundary_pages = state_pages(demand, room, states.page_bytes);
   }
   return out;
 }

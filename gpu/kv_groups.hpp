@@ -1,6 +1,7 @@
 // Which layers of a model have pages of the KV cache in common (engine::kv_geometry), and how many pages each
 // group has. Layers whose windows reach back equally far are a group where that takes less memory than if
-// they kept all positions; the others are in group 0. Both backends plan by it. Numbers alone.
+// they kept all positions; the others are in group 0. Layers without attention are in none: what they keep is
+// a group of states. Both backends plan by it. Numbers alone.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct kv_demand {
 
 struct kv_groups {
   engine::kv_geometry geometry;
-  std::vector<std::uint32_t> of_layer;  ///< group of each layer
+  std::vector<std::uint32_t> of_layer;  ///< group of each layer that attends
 
   [[nodiscard]] std::uint32_t count() const noexcept { return 1 + geometry.group_count; }
   [[nodiscard]] std::uint32_t pages(std::uint32_t group) const noexcept {

@@ -89,9 +89,13 @@ void narrate_groups(engine::narrator& narrator, const engine::kv_geometry& geome
   std::uint64_t least = 0;
   bool kept = true;
   for (const engine::kv_group& group : geometry.further()) {
-    least += group.page_bytes * engine::pages_before_max(group.window, geometry.page_positions);
+    const bool states = group.need == engine::kv_need::state;
+    least +=
+        group.page_bytes * (states ? 1 : engine::pages_before_max(group.window, geometry.page_positions));
     kept = kept && group.boundary_pages > 0;
-    narrator.narrate(severity::info, "kv_group", "Layers with a sliding window keep what they read",
+    narrator.narrate(severity::info, "kv_group",
+                     states ? "Layers with a state keep it at boundaries of prefixes"
+                            : "Layers with a sliding window keep what they read",
                      {{"window", std::uint64_t{group.window}},
                       {"pages", std::uint64_t{group.pages}},
                       {"boundary_pages", std::uint64_t{group.boundary_pages}},

@@ -70,6 +70,8 @@ std::string quoted(std::string_view kind, std::string_view name) {
 /// What a layer has in the place of the matrix that it has not.
 std::string_view instead_of(lora_target target, const layer_weights& layer, const layer_spec& spec) {
   using enum lora_target;
+  if (spec.mixer != mixer_kind::attention && target <= attn_output)
+    return ": it has no attention, and adapters of what it has instead are not supported";
   if ((target == attn_k || target == attn_v) && spec.reads_other_cache)
     return ": it reads the keys and values of a layer before it";
   if (target == attn_v && spec.values_from_keys)

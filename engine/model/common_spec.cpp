@@ -10,17 +10,18 @@ namespace {
 
 using limits = hparam_limits;
 
-void read_heads(hparam_reader& from, model_spec& spec) {
+/// `least` key-value heads: 0 is for layers without attention.
+void read_heads(hparam_reader& from, model_spec& spec, std::uint32_t least) {
   const auto layers = static_cast<std::uint32_t>(spec.layers.size());
-  const auto heads = from.per_layer("attention.head_count", layers, 1, limits::heads);
+  const auto heads = from.per_layer("attention.head_count", layers, least, limits::heads);
   const auto kv = from.has("attention.head_count_kv")
-                      ? from.per_layer("attention.head_count_kv", layers, 1, limits::heads)
+                      ? from.per_layer("attention.head_count_kv", layers, least, limits::heads)
                       : heads;
   for (std::uint32_t i = 0; i < layers; ++i) {
     spec.layers[i].heads = heads[i];
     spec.layers[i].kv_heads = kv[i];
     spec.layers[i].kv_source = i;
-    if (heads[i] % kv[i] == 0) continue;
+    if (kv[i] == 0 || (heads[i] > 0 && heads[i] % kv[i] == 0)) continue;
     from.problems().add("layer " + std::to_string(i) + " has " + std::to_string(heads[i]) + " heads on " +
                         std::to_string(kv[i]) +
                         " key-value heads; the first must be a multiple of the second");
@@ -28,7 +29,9 @@ void read_heads(hparam_reader& from, model_spec& spec) {
 }
 
 void read_head_sizes(hparam_reader& from, model_spec& spec) {
-  const std::uint32_t heads = spec.layers.front().heads;
+  const auto attends =
+      std::find_if(spec.layers.begin(), spec.layers.end(), [](const auto& layer) { return layer.heads > 0; });
+  const std::uint32_t heads = attends == spec.layers.end() ? 1 : attends->heads;
   const bool given = from.has("attention.key_length");
   if (!given && spec.embedding % heads != 0) {
     from.problems().add("key '" + from.full("attention.key_length") + "' is absent and embedding_length " +
@@ -52,13 +55,14 @@ void read_head_sizes(hparam_reader& from, model_spec& spec) {
   spec.attention_scale = scale > 0.0 ? scale : natural;
 }
 
-void read_feed_forward(hparam_reader& from, model_spec& spec) {
+/// `least` of the width: 0 is for layers without a feed-forward.
+void read_feed_forward(hparam_reader& from, model_spec& spec, std::uint32_t least) {
   const auto layers = static_cast<std::uint32_t>(spec.layers.size());
   spec.experts = from.count("expert_count", 0, limits::experts, 0);
   if (spec.experts > 0) spec.experts_used = from.count("expert_used_count", 1, spec.experts);
   const bool own_size = spec.experts > 0 && from.has("expert_feed_forward_length");
-  const auto sizes =
-      from.per_layer(own_size ? "expert_feed_forward_length" : "feed_forward_length", layers, 1, limits::ffn);
+  const auto sizes = from.per_layer(own_size ? "expert_feed_forward_length" : "feed_forward_length", layers,
+                                    least, limits::ffn);
   for (std::uint32_t i = 0; i < layers; ++i) {
     spec.layers[i].ffn_size = sizes[i];
     spec.layers[i].ffn = spec.experts > 0 ? ffn_kind::moe : ffn_kind::dense;
@@ -67,14 +71,15 @@ void read_feed_forward(hparam_reader& from, model_spec& spec) {
 
 }  // namespace
 
-void read_common_spec(hparam_reader& from, model_spec& spec) {
+void read_common_spec(hparam_reader& from, model_spec& spec, bool recurrent) {
+  const std::uint32_t least = recurrent ? 0 : 1;
   spec.context_length = from.count("context_length", 1, limits::context);
   spec.embedding = from.count("embedding_length", 1, limits::embedding);
   spec.rms_eps = from.number("attention.layer_norm_rms_epsilon", 1e-15, 1.0, 1e-5);
   spec.causal = from.flag("attention.causal", true);
-  read_heads(from, spec);
+  read_heads(from, spec, least);
   read_head_sizes(from, spec);
-  read_feed_forward(from, spec);
+  read_feed_forward(from, spec, least);
   const rope_spec rope = read_rope(from, spec);
   for (layer_spec& layer : spec.layers) layer.rope = rope;
 }
@@ -196,6 +201,11 @@ std::uint64_t model_spec::kv_bytes_per_token(kv_types types) const noexcept {
                                      kv_row_bytes(types.values, cached_value_length(layer)));
   }
   return bytes;
+}
+
+bool model_spec::is_recurrent() const noexcept {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const layer_spec& layer) { return orcd::engine::is_recurrent(layer.mixer); });
 }
 
 std::uint32_t model_spec::key_length_max() const noexcept {

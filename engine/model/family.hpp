@@ -32,6 +32,9 @@ struct family {
   /// The last "nextn_predict_layers" of the file's layers predict further tokens, and are not run.
   bool predicting_layers = false;
   bool senses = false;  ///< files may have tensors of images and sound, which are left
+  /// Layers may have no key-value heads or no feed-forward: read_spec says what they have instead.
+  bool recurrent = false;
+  const char* output_norm = "output_norm.weight";  ///< its name in files
 };
 
 /// nullptr when not supported.
@@ -40,8 +43,8 @@ struct family {
 [[nodiscard]] std::string supported_architectures();
 
 /// Reads the keys that every transformer has: sizes, heads, feed-forward, experts, norm, and RoPE without its
-/// pairing. The layer count must have been checked before: see load_model.
-void read_common_spec(hparam_reader& from, model_spec& spec);
+/// pairing. The layer count must have been checked before: see load_model. `recurrent`: family::recurrent.
+void read_common_spec(hparam_reader& from, model_spec& spec, bool recurrent = false);
 
 /// Refuses keys that change the forward pass and that the family has not read. Called after read_spec.
 void refuse_unsupported(hparam_reader& from);
@@ -65,6 +68,16 @@ void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, st
 /// else `base`, 0 = that of other layers), and with `unscaled` without the others' scaling. What is then
 /// their own, an operator's overrides leave.
 void set_window_rotation(hparam_reader& from, model_spec& spec, double base, bool unscaled);
+
+/// Reads recurrent_spec from the keys that delta nets and Mamba-2 have in common (ssm.*). `of_delta`: heads
+/// of keys and values have ssm.state_size values; else ssm.inner_size is ssm.time_step_rank heads of values.
+void read_ssm_keys(hparam_reader& from, model_spec& spec, bool of_delta);
+
+/// The layer has this mixer in the place of attention, and no heads.
+void set_mixer(layer_spec& layer, mixer_kind kind) noexcept;
+
+/// At least one layer attends: what is shared of sequences is found by pages of keys and values.
+void require_attention(hparam_reader& from, const model_spec& spec);
 
 /// Refuses models whose heads rotate by several positions (those of images).
 void refuse_sections(hparam_reader& from);
@@ -99,6 +112,14 @@ extern const family cohere2_family;
 extern const family glm4_family;
 extern const family glm4moe_family;
 extern const family deepseek2_family;
+extern const family qwen35_family;
+extern const family qwen35moe_family;
+extern const family qwen3next_family;
+extern const family lfm2_family;
+extern const family lfm2moe_family;
+extern const family granitehybrid_family;
+extern const family nemotron_h_family;
+extern const family nemotron_h_moe_family;
 extern const family bert_family;
 extern const family bitnet_158_family;
 extern const family bitnet_25_family;

@@ -6,6 +6,7 @@
 
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/model/family.hpp"
+#include "engine/model/mixers.hpp"
 #include "engine/model/not_a_model.hpp"
 #include "engine/model/padding.hpp"
 #include "engine/model/rope_config.hpp"
@@ -53,6 +54,11 @@ struct layer_counts {
   std::uint32_t unused = 0;  ///< after them: layers that predict further tokens
 };
 
+/// Every layer of a family that has such has a norm of this name.
+bool has_layer(const gguf_file& file, std::uint32_t layer) {
+  return file.find_tensor("blk." + std::to_string(layer) + ".attn_norm.weight") != nullptr;
+}
+
 result<layer_counts> count_layers(const gguf_file& file, const family& of) {
   problem_list problems;
   hparam_reader from(file, of.architecture, problems);
@@ -62,6 +68,11 @@ result<layer_counts> count_layers(const gguf_file& file, const family& of) {
   if (!problems.empty()) return problems.to_error(file.location());
   if (file.tensors().empty()) {
     return model_problem(file, "has no tensors: it is a vocabulary, not a model");
+  }
+  if (unused > 0 && has_layer(file, layers - unused) && !has_layer(file, 0)) {
+    return model_problem(file, "holds the " + std::to_string(unused) +
+                                   " layers alone that predict further tokens (multi-token prediction), and "
+                                   "no model");
   }
   if (layers > file.tensors().size() / fewest_layer_tensors) {
     return model_problem(file, "key '" + from.full("block_count") + "' is " + std::to_string(layers) +
@@ -207,9 +218,10 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   problem_list problems;
   hparam_reader from(file, of.architecture, problems);
   out.spec.layers.resize(layers->run);
+  out.spec.predicting_layers = layers->unused;
   from.leave_out(layers->unused);
   read_names(file, of, out.spec, problems);
-  read_common_spec(from, out.spec);
+  read_common_spec(from, out.spec, of.recurrent);
   check_experts(from, of, out.spec);
   of.read_spec(from, out.spec);
   read_padding(from, out.spec);
@@ -222,11 +234,17 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   scale_scores(out.spec);
   check_longrope(out.spec, problems);
   check_positions(context, out.spec, problems);
+  if (out.spec.is_recurrent() && !out.spec.causal) {
+    problems.add("key '" + from.full("attention.causal") +
+                 "' is false; layers with a state or a convolution see the tokens before alone");
+  }
   // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.
   if (problems.empty()) {
-    bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales, layers->unused, of.senses},
+    bind_tensors(file, out.spec,
+                 {of.layer_tables(), of.weight_scales, layers->unused, of.senses, of.output_norm},
                  out.weights, problems);
     check_factors(out.weights, problems);
+    check_mixers(out.weights, problems);
     note_output_scales(out);
     if (problems.empty()) divide_router_norms(out);
     note_biased_choice(out);

@@ -13,6 +13,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/pooling.hpp"
+#include "engine/model/recurrent_spec.hpp"
 
 namespace orcd::engine {
 
@@ -42,13 +43,15 @@ struct rope_spec {
   bool file_factors = true;  ///< the file's rope_freqs, where it has them, are for this layer
 };
 
-enum class ffn_kind { dense, moe };
+/// none: the layer mixes tokens alone.
+enum class ffn_kind { dense, moe, none };
 /// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1). gelu: no gate,
 /// u/2 * (1 + erf(u/sqrt 2)). relu_squared: max(g,0)^2 * u. geglu_tanh: G(g)*u, and gelu_tanh: no gate, G(u),
-/// with G(a) = a/2 * (1 + tanh(sqrt(2/pi) * (a + 0.044715 a^3))).
-enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared, geglu_tanh, gelu_tanh };
+/// with G(a) = a/2 * (1 + tanh(sqrt(2/pi) * (a + 0.044715 a^3))). squared_relu: no gate, max(u,0)^2.
+enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared, geglu_tanh, gelu_tanh, squared_relu };
 [[nodiscard]] constexpr bool has_gate(ffn_activation activation) noexcept {
-  return activation != ffn_activation::gelu && activation != ffn_activation::gelu_tanh;
+  return activation != ffn_activation::gelu && activation != ffn_activation::gelu_tanh &&
+         activation != ffn_activation::squared_relu;
 }
 /// The gated activations that a file or an operator can name.
 [[nodiscard]] constexpr std::string_view to_string(ffn_activation activation) noexcept {
@@ -87,6 +90,7 @@ enum class router_weighting {
 enum class group_ranking { two_best, best };
 
 struct layer_spec {
+  mixer_kind mixer = mixer_kind::attention;  ///< of another kind: it has no heads and no cache
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t key_length = 0;    ///< head dimension of Q and K; with latents that of a cached row
@@ -99,6 +103,9 @@ struct layer_spec {
   /// There is no attn_v: a head's value is what attn_k gives, before the key's norm and rotation. Both are
   /// cached, and take rows of their own beside Q.
   bool values_from_keys = false;
+  /// attn_q gives for each head a gate behind its query, as wide: what the head has gathered is multiplied by
+  /// the gate's sigmoid.
+  bool query_gate = false;
   rope_spec rope;  ///< dims 0: the layer's heads are not rotated
   ffn_kind ffn = ffn_kind::dense;
   std::uint32_t ffn_size = 0;     ///< hidden width of the (per-expert) feed-forward
@@ -115,7 +122,8 @@ struct layer_spec {
   [[nodiscard]] constexpr std::uint32_t width_of_expert() const noexcept {
     return expert_size != 0 ? expert_size : ffn_size;
   }
-  /// Rows of the three matrices, and of all together; of values_from_keys V has as many, copied.
+  /// Rows of the three matrices, without gates, and of all together; of values_from_keys V has as many,
+  /// copied.
   [[nodiscard]] constexpr std::uint32_t q_rows() const noexcept { return heads * key_length; }
   [[nodiscard]] constexpr std::uint32_t k_rows() const noexcept { return cached_heads() * key_length; }
   [[nodiscard]] constexpr std::uint32_t v_rows() const noexcept { return cached_heads() * value_length; }
@@ -155,6 +163,18 @@ struct layer_weights {
   tensor_view attn_output_norm, attn_output_norm_bias;    ///< norm_placement::after
   tensor_view layer_output_norm, layer_output_norm_bias;  ///< norm_placement::after, too
   tensor_view attn_sinks;
+  // Of layers with another mixer; rows of mix_in: q|k|v of a delta net, gate|x|B|C|dt of Mamba-2, b|c|x of a
+  // short convolution.
+  tensor_view mix_in;
+  tensor_view mix_gate;             ///< delta net: of what its heads give
+  tensor_view mix_beta, mix_decay;  ///< delta net: a row for each value head; or both in one,
+  tensor_view mix_beta_decay;       ///< as recurrent_spec::joint_beta_decay says
+  tensor_view conv, conv_bias;      ///< {conv_kernel, channels}, the oldest row first
+  tensor_view decay_rate;           ///< [value_heads], none above 0
+  tensor_view decay_bias;           ///< [value_heads], before the softplus
+  tensor_view skip;                 ///< Mamba-2: [value_heads]
+  tensor_view mix_norm;             ///< of what the heads give
+  tensor_view mix_out;
   tensor_view attn_post_norm, ffn_post_norm;  ///< model_spec::post_norms
   /// model_spec::dense_and_experts: of the experts' input, of what the dense part and what the experts give.
   tensor_view ffn_norm_2, ffn_post_norm_1, ffn_post_norm_2;
@@ -262,6 +282,9 @@ struct model_spec {
   /// / sqrt(2), and its end is x += norm(layer_input_proj (gelu_tanh(layer_input_gate x) * e_i)).
   std::uint32_t layer_inputs = 0;
   bool output_scales = false;  ///< each layer's stream is multiplied by layer_output_scale at its end
+  recurrent_spec recurrence;   ///< of layers with other mixers than attention
+  /// Layers of the file that predict further tokens, behind those of `layers`; they are not loaded.
+  std::uint32_t predicting_layers = 0;
   std::vector<layer_spec> layers;
 
   /// Of norms of the residual stream.
@@ -278,6 +301,8 @@ struct model_spec {
   }
   /// Of the layer with the widest heads.
   [[nodiscard]] std::uint32_t key_length_max() const noexcept;
+  /// Whether some layer keeps of a sequence what is no page of a cache.
+  [[nodiscard]] bool is_recurrent() const noexcept;
   /// Bytes of K and V one position takes in every layer together.
   [[nodiscard]] std::uint64_t kv_bytes_per_token(kv_types types = {}) const noexcept;
 };

@@ -15,7 +15,9 @@ constexpr layer_tensor matrices[] = {
     &layer_weights::shared_down,      &layer_weights::attn_q_a,       &layer_weights::attn_q_b,
     &layer_weights::attn_kv_a,        &layer_weights::attn_k_b,       &layer_weights::attn_v_b,
     &layer_weights::attn_kv_b,        &layer_weights::expert_gate_up, &layer_weights::layer_input_gate,
-    &layer_weights::layer_input_proj,
+    &layer_weights::layer_input_proj, &layer_weights::mix_in,         &layer_weights::mix_gate,
+    &layer_weights::mix_beta,         &layer_weights::mix_decay,      &layer_weights::mix_beta_decay,
+    &layer_weights::mix_out,
 };
 
 constexpr layer_tensor vectors[] = {
@@ -57,6 +59,12 @@ constexpr layer_tensor vectors[] = {
     &layer_weights::expert_scale,
     &layer_weights::layer_input_norm,
     &layer_weights::layer_output_scale,
+    &layer_weights::conv,
+    &layer_weights::conv_bias,
+    &layer_weights::decay_rate,
+    &layer_weights::decay_bias,
+    &layer_weights::skip,
+    &layer_weights::mix_norm,
 };
 
 using model_tensor = tensor_view model_weights::*;

@@ -41,7 +41,9 @@ void scale(tensor_view& norm, std::uint32_t width, std::uint32_t padded, model_w
 
 void read_padding(hparam_reader& from, model_spec& spec) {
   spec.embedding_before = width_before(from, "orcd.hidden_original", "embedding_length", spec.embedding);
-  const std::uint32_t ffn = spec.layers.front().ffn_size;
+  const auto wide = std::find_if(spec.layers.begin(), spec.layers.end(),
+                                 [](const layer_spec& layer) { return layer.ffn_size > 0; });
+  const std::uint32_t ffn = wide == spec.layers.end() ? 1 : wide->ffn_size;
   spec.ffn_before = width_before(from, "orcd.intermediate_original", "feed_forward_length", ffn);
   const bool same = std::all_of(spec.layers.begin(), spec.layers.end(),
                                 [&](const layer_spec& layer) { return layer.ffn_size == ffn; });

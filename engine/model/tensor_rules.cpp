@@ -225,6 +225,19 @@ class binder {
       case presence::fused_experts: return layer.ffn == ffn_kind::moe && form.fused_experts;
       case presence::split_experts: return layer.ffn == ffn_kind::moe && !form.fused_experts;
       case presence::layer_inputs: return spec_.layer_inputs > 0;
+      case presence::attends:
+      case presence::attends_optional: return layer.mixer == mixer_kind::attention;
+      case presence::mixes: return layer.mixer != mixer_kind::none;
+      case presence::has_ffn: return layer.mixer != mixer_kind::none && layer.ffn != ffn_kind::none;
+      case presence::ffn_alone: return layer.mixer == mixer_kind::none;
+      case presence::delta_net: return layer.mixer == mixer_kind::delta_net;
+      case presence::split_beta_decay:
+        return layer.mixer == mixer_kind::delta_net && !spec_.recurrence.joint_beta_decay;
+      case presence::joint_beta_decay:
+        return layer.mixer == mixer_kind::delta_net && spec_.recurrence.joint_beta_decay;
+      case presence::mamba2:
+      case presence::mamba2_optional: return layer.mixer == mixer_kind::mamba2;
+      case presence::short_conv: return layer.mixer == mixer_kind::short_conv;
       case presence::dense:
       case presence::dense_optional: return layer.ffn == ffn_kind::dense;
       case presence::moe:
@@ -251,6 +264,8 @@ class binder {
       case presence::split_qkv_optional:
       case presence::dense_optional:
       case presence::moe_optional:
+      case presence::attends_optional:
+      case presence::mamba2_optional:
       case presence::layer_norm:
       case presence::rank_optional: return false;
       case presence::longrope: return layer.rope.scaling == rope_scaling::longrope;
@@ -267,7 +282,7 @@ class binder {
       case extent::none: return 1;
       case extent::embedding: return spec_.embedding;
       case extent::vocab: return spec_.vocab;
-      case extent::q_rows: return layer.heads * key;
+      case extent::q_rows: return (layer.query_gate ? 2 : 1) * layer.heads * key;
       case extent::k_rows: return layer.kv_heads * key;
       case extent::v_rows: return layer.kv_heads * value;
       case extent::qkv_rows:
@@ -295,8 +310,24 @@ class binder {
       case extent::unrotated: return latent.unrotated();
       case extent::head_value: return latent.value_length;
       case extent::joined_rows: return layer.heads * std::uint64_t{latent.unrotated() + latent.value_length};
+      default: return resolve_mixer(e, layer.mixer);
     }
-    return 1;
+  }
+
+  std::uint64_t resolve_mixer(extent e, mixer_kind kind) const {
+    const recurrent_spec& of = spec_.recurrence;
+    switch (e) {
+      case extent::conv_kernel: return of.conv_kernel;
+      case extent::conv_channels: return of.conv_channels(kind);
+      case extent::mix_rows: return of.input_rows(kind);
+      case extent::mix_values: return of.values();
+      case extent::value_heads: return of.value_heads;
+      case extent::value_heads_twice: return 2ULL * of.value_heads;
+      case extent::norm_width: return of.values() / of.norm_groups;
+      case extent::norm_groups: return of.norm_groups;
+      case extent::short_channels: return of.short_channels;
+      default: return 1;
+    }
   }
 
   void check_shape(const tensor_view& tensor, const std::array<extent, 3>& shape, const layer_spec& layer) {
@@ -330,7 +361,8 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
   const layer_spec& first = found == spec.layers.end() ? spec.layers.front() : *found;
   const bool scaled = layers.weight_scales && has_scales(file);
   for (const global_rule& rule : globals) {
-    bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, {});
+    const char* const name = rule.role == &m::output_norm ? layers.output_norm : rule.name;
+    bound.bind(weights.*rule.role, name, rule.shape, rule.when, rule.allowed, first, {});
     if (rule.allowed == types::any) bound.bind_scale_of_fp4(weights.*rule.role, rule.when);
   }
   weights.layers.resize(spec.layers.size());

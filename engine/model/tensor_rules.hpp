@@ -42,6 +42,16 @@ enum class extent {
   layer_inputs,
   layers_inputs,  ///< of all layers together
   single,         ///< one value
+  // Of recurrent_spec, and of the layer's mixer where that matters.
+  conv_kernel,
+  conv_channels,
+  mix_rows,    ///< of mix_in
+  mix_values,  ///< what all heads give
+  value_heads,
+  value_heads_twice,
+  norm_width,  ///< of one of norm_groups
+  norm_groups,
+  short_channels,
 };
 
 enum class presence {
@@ -71,7 +81,18 @@ enum class presence {
   layer_norm,         ///< allowed where the norm before is a LayerNorm
   learned_positions,  ///< required where positions are learned
   layer_inputs,       ///< required where layers have inputs of their own
-  rank,               ///< required where the model ranks
+  attends,            ///< required if the layer attends
+  attends_optional,
+  mixes,             ///< required unless the layer is a feed-forward alone
+  has_ffn,           ///< required if the layer has both halves
+  ffn_alone,         ///< required if the layer is a feed-forward alone
+  delta_net,         ///< required if the layer is one
+  split_beta_decay,  ///< the same, unless recurrent_spec::joint_beta_decay
+  joint_beta_decay,  ///< the same, if it is set
+  mamba2,            ///< required if the layer is one
+  mamba2_optional,
+  short_conv,  ///< required if the layer is one
+  rank,        ///< required where the model ranks
   rank_optional,
 };
 
@@ -100,8 +121,9 @@ struct layer_tables {
   /// "NAME.scale" beside a matrix "NAME.weight" multiplies its values: all matrices have one, or none.
   /// Beside a stack it may have a value for each of its matrices.
   bool weight_scales = false;
-  std::uint32_t unused = 0;  ///< layers after those of the spec, whose tensors are left
-  bool senses = false;       ///< so are the tensors of images and sound
+  std::uint32_t unused = 0;                        ///< layers after those of the spec, whose tensors are left
+  bool senses = false;                             ///< so are the tensors of images and sound
+  const char* output_norm = "output_norm.weight";  ///< the name that the family has for it
 };
 
 /// Fills `weights` for a complete spec. Problems go to the list; views of absent optional tensors stay
@@ -122,5 +144,8 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
 [[nodiscard]] std::span<const layer_rule> post_norm_rules() noexcept;  ///< of what the halves give
 [[nodiscard]] std::span<const layer_rule> expert_rules() noexcept;     ///< router and stacked experts
 [[nodiscard]] std::span<const layer_rule> shared_expert_rules() noexcept;
+[[nodiscard]] std::span<const layer_rule> either_expert_rules() noexcept;    ///< gate and up in one, or not
+[[nodiscard]] std::span<const layer_rule> mixed_attention_rules() noexcept;  ///< where a layer attends
+[[nodiscard]] std::span<const layer_rule> mamba2_rules() noexcept;
 
 }  // namespace orcd::engine

@@ -74,6 +74,36 @@ constexpr std::array moe{
     layer_rule{&w::expert_down, "ffn_down_exps.weight", {ffn, embedding, experts}, presence::moe},
 };
 
+constexpr std::array either_moe{
+    layer_rule{&w::router, "ffn_gate_inp.weight", {embedding, experts}, presence::moe},
+    layer_rule{&w::expert_gate_up,
+               "ffn_gate_up_exps.weight",
+               {embedding, ffn_twice, experts},
+               presence::fused_experts},
+    layer_rule{&w::expert_gate, "ffn_gate_exps.weight", {embedding, ffn, experts}, presence::split_experts},
+    layer_rule{&w::expert_up, "ffn_up_exps.weight", {embedding, ffn, experts}, presence::split_experts},
+    layer_rule{&w::expert_down, "ffn_down_exps.weight", {ffn, embedding, experts}, presence::moe},
+};
+
+constexpr std::array mixed_attention{
+    layer_rule{&w::attn_norm, "attn_norm.weight", {embedding}, presence::mixes, types::f32},
+    layer_rule{&w::attn_q, "attn_q.weight", {embedding, q_rows}, presence::attends},
+    layer_rule{&w::attn_k, "attn_k.weight", {embedding, k_rows}, presence::attends},
+    layer_rule{&w::attn_v, "attn_v.weight", {embedding, v_rows}, presence::attends},
+    layer_rule{&w::attn_output, "attn_output.weight", {attention_out, embedding}, presence::attends},
+};
+
+constexpr std::array mamba{
+    layer_rule{&w::mix_in, "ssm_in.weight", {embedding, mix_rows}, presence::mamba2},
+    layer_rule{&w::conv, "ssm_conv1d.weight", {conv_kernel, conv_channels}, presence::mamba2, types::f32},
+    layer_rule{&w::conv_bias, "ssm_conv1d.bias", {conv_channels}, presence::mamba2_optional, types::f32},
+    layer_rule{&w::decay_bias, "ssm_dt.bias", {value_heads}, presence::mamba2, types::f32},
+    layer_rule{&w::decay_rate, "ssm_a", {single, value_heads}, presence::mamba2, types::f32},
+    layer_rule{&w::skip, "ssm_d", {single, value_heads}, presence::mamba2, types::f32},
+    layer_rule{&w::mix_norm, "ssm_norm.weight", {norm_width, norm_groups}, presence::mamba2, types::f32},
+    layer_rule{&w::mix_out, "ssm_out.weight", {mix_values, embedding}, presence::mamba2},
+};
+
 }  // namespace
 
 std::span<const layer_rule> attention_rules() noexcept {
@@ -111,6 +141,15 @@ std::span<const layer_rule> expert_rules() noexcept {
 }
 std::span<const layer_rule> shared_expert_rules() noexcept {
   return shared;
+}
+std::span<const layer_rule> either_expert_rules() noexcept {
+  return either_moe;
+}
+std::span<const layer_rule> mixed_attention_rules() noexcept {
+  return mixed_attention;
+}
+std::span<const layer_rule> mamba2_rules() noexcept {
+  return mamba;
 }
 
 }  // namespace orcd::engine

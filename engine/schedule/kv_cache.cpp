@@ -208,6 +208,7 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
 void kv_cache::set_marks(kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
                          std::uint32_t known) const noexcept {
   const auto at_least = [this](std::uint32_t position) {
+    if (windows_.has_states()) position -= position % state_positions;
     return position < config_.tokens_min ? 0U : position;
   };
   const bool spares = known - lease.held > geometry_.page_positions / 4;

@@ -6,8 +6,9 @@
 // The output does not depend on hits: what a page holds is a function of the tokens before and in it, so that
 // sharing changes when a token comes, never which.
 //
-// All this is about the pages of group 0. Those of layers with a window are window_cache's: where there are
-// any, a prefix is shared up to a boundary, and no pages of running jobs are taken over. GPU thread only.
+// All this is about the pages of group 0. Those of layers with a window, and states, are window_cache's:
+// where there are any, a prefix is shared up to a boundary, and no pages of running jobs are taken over. GPU
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -135,6 +136,8 @@ class kv_cache {
   void preempt(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
                std::uint32_t computed);
 
+  /// Whether anything is kept of a job that has computed so many positions.
+  [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
   /// A number that grows whenever pages are given back, so that a reserve() that found too few might succeed.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
   [[nodiscard]] std::uint32_t page_positions() const noexcept { return geometry_.page_positions; }
@@ -145,7 +148,6 @@ class kv_cache {
 
  private:
   [[nodiscard]] prefix_tree::match look_up(const cache_request& wish, std::span<const token_id> prompt) const;
-  [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
   [[nodiscard]] bool is_short(std::uint32_t pages) const noexcept;
   [[nodiscard]] std::optional<kv_lease> lend(prefix_tree::match found, std::uint32_t positions,
                                              std::uint32_t leave, bool with_part);

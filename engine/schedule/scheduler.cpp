@@ -160,7 +160,11 @@ bool scheduler::run_step() {
   adapters_.forget_unused();
   end_jobs([&](const job_request& job) { return job.deadline && now >= *job.deadline; },
            cancel_reason::timeout, now);
-  if (!attempt([&] { starts_.admit(now, steps_); })) return !idle();
+  const auto admit = [&] {
+    preempt_lost();
+    starts_.admit(now, steps_);
+  };
+  if (!attempt(admit)) return !idle();
   // A job that ended when it got its slot has left it to one that waits.
   if (slots_.running() == 0 && launched_.empty()) return !idle() && !pages_.awaits_opening();
   struct publish {
@@ -215,10 +219,19 @@ void scheduler::give_pages() {
 // was not told yet is drawn again with the same draws.
 void scheduler::preempt(std::uint32_t slot) {
   sequence& job = waiting_.put_back(slots_, slot);
+  pages_.keep_state(job);
   device_.release(job);
   job.leave_slot();
   pages_.preempt(job);
   if (config_.on_preempted) config_.on_preempted(job.request.job_id, job.tokens_out());
+}
+
+/// Jobs whose states were lost with a step: they begin again at a boundary, with pages of their own behind
+/// it.
+void scheduler::preempt_lost() {
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot] && slots_[slot]->lease.windows.lost_state) preempt(slot);
+  }
 }
 
 void scheduler::collect_step() {

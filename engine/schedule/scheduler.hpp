@@ -123,6 +123,7 @@ class scheduler {
   void end_jobs(const std::function<bool(const job_request&)>& which, cancel_reason reason, steady_time now);
   void give_pages();
   void preempt(std::uint32_t slot);
+  void preempt_lost();
   void launch_steps();
   void collect_step();
   void forget_launched() noexcept;

@@ -1,6 +1,8 @@
 #include "engine/schedule/window_cache.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
@@ -13,13 +15,15 @@ window_cache::window_cache(const kv_geometry& geometry,
     : size_(geometry.page_positions) {
   std::uint64_t bytes = 0;
   for (const kv_group& one : geometry.further()) {
-    ORCD_ENSURE(one.need == kv_need::window && one.window > 1 && one.pages > 0);
+    const bool states = one.need == kv_need::state;
+    ORCD_ENSURE(states || (one.need == kv_need::window && one.window > 1 && one.pages > 0));
     const auto number = static_cast<std::uint32_t>(groups_.size() + 1);
     groups_.push_back({one.window, window_pages(one.pages, [clear, number](std::span<const kv_page> freed) {
                          clear(number, freed);
                        })});
+    has_states_ = states;
     keeps_ = keeps_ && one.boundary_pages > 0;
-    bytes += one.page_bytes * pages_over(one.window - 1, size_);
+    bytes += one.page_bytes * (states ? 1 : pages_over(one.window - 1, size_));
   }
   if (any()) spacing_ = boundary_spacing(bytes, geometry.page_bytes, size_);
 }
@@ -45,14 +49,15 @@ job_windows window_cache::begin(const boundary* from) {
   const std::uint32_t position = from->position;
   out.seen = out.began = position;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    out.groups[g].first = pages_before(position, groups_[g].window, size_).first;
     out.groups[g].pages = from->pages[g];
+    if (g < windowed()) out.groups[g].first = pages_before(position, groups_[g].window, size_).first;
   }
   boundaries_.touch(from, true);
   for (std::size_t g = 0; g < groups_.size(); ++g)
     groups_[g].pages.refer(out.groups[g].pages, window_pages::by::job);
+  if (has_states_) out.groups.back().lent = out.groups.back().pages.front();
   if (position % size_ == 0) return out;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
+  for (std::size_t g = 0; g < windowed(); ++g) {
     window_lease& lease = out.groups[g];
     lease.lent = lease.pages.back();
     lease.pages.pop_back();
@@ -85,6 +90,7 @@ void window_cache::drop(const boundary* one) {
 void window_cache::end_loan(std::size_t index, window_lease& of) {
   if (!of.lent) return;
   const kv_page lent = *std::exchange(of.lent, std::nullopt);
+  if (index >= windowed()) of.pages.clear();
   groups_[index].pages.let_go({&lent, 1}, window_pages::by::job);
 }
 
@@ -93,6 +99,7 @@ void window_cache::reach(job_windows& of, std::uint32_t end,
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     window_lease& lease = of.groups[g];
     end_loan(g, lease);
+    if (g >= windowed()) continue;
     const auto have = lease.first + static_cast<std::uint32_t>(lease.pages.size());
     const std::uint32_t wanted = pages_over(end, size_);
     for (std::uint32_t i = have; i < wanted; ++i) take(g, lease.pages);
@@ -114,6 +121,7 @@ void window_cache::trim(job_windows& of, std::uint32_t computed) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     window_lease& lease = of.groups[g];
     end_loan(g, lease);
+    if (g >= windowed()) continue;
     const std::uint32_t kept = first_page_kept(computed, groups_[g].window, size_);
     if (kept <= lease.first) continue;
     const std::uint32_t count = kept - lease.first;
@@ -126,9 +134,12 @@ void window_cache::trim(job_windows& of, std::uint32_t computed) {
 
 void window_cache::set_back(job_windows& of, std::uint32_t computed, std::uint32_t written) {
   const std::uint32_t end = pages_over(computed, size_);
+  of.lost_state = has_states_;
+  drop_states(of, computed + 1, std::numeric_limits<std::uint32_t>::max());
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     window_lease& lease = of.groups[g];
     end_loan(g, lease);
+    if (g >= windowed()) continue;
     const std::uint32_t left = end - std::min(end, lease.first);
     const auto has = static_cast<std::uint32_t>(lease.pages.size());
     if (left >= has) continue;
@@ -138,10 +149,11 @@ void window_cache::set_back(job_windows& of, std::uint32_t computed, std::uint32
 }
 
 void window_cache::release(job_windows&& of, std::uint32_t written) {
+  drop_states(of, 0, std::numeric_limits<std::uint32_t>::max());
   for (std::size_t g = 0; g < of.groups.size(); ++g) {
     window_lease& lease = of.groups[g];
     end_loan(g, lease);
-    give(g, lease, 0, static_cast<std::uint32_t>(lease.pages.size()), written);
+    if (g < windowed()) give(g, lease, 0, static_cast<std::uint32_t>(lease.pages.size()), written);
   }
   of = {};
 }
@@ -162,9 +174,10 @@ void window_cache::keep(job_windows& of, std::span<prefix_tree::node* const> pat
     make(static_cast<std::uint32_t>(at), true);
   for (const std::uint32_t mark : of.marks)
     if (mark > of.seen && mark <= end) make(mark, false);
-  if (last && make(end, false)) {
+  const std::uint32_t last_kept = has_states_ ? end / state_positions * state_positions : end;
+  if (last && last_kept > 0 && make(last_kept, false)) {
     const auto pass = [&](std::uint32_t position, std::uint32_t uses_max) {
-      if (position == 0 || position >= end || position == of.marks[0]) return;
+      if (position == 0 || position >= last_kept || position == of.marks[0]) return;
       const auto* const at = node_of(position);
       if (at == nullptr) return;
       if (const boundary* one = boundaries_.find_like(at, (position - 1) % size_ + 1))
@@ -174,6 +187,55 @@ void window_cache::keep(job_windows& of, std::span<prefix_tree::node* const> pat
     pass(of.marks[1], 0);
   }
   of.seen = std::max(of.seen, end);
+  // One at `end` may become the job's last boundary.
+  drop_states(of, 0, end - 1);
+}
+
+/// Marks and periodic boundaries between the positions. Pages of the states' group are no job's need: where
+/// none can be had, there is no boundary.
+std::span<const state_copy> window_cache::wanted_states(job_windows& of, std::uint32_t begin,
+                                                        std::uint32_t end) {
+  const std::size_t had = of.states.size();
+  if (!has_states_ || !keeps_) return {};
+  std::array<std::uint32_t, std::tuple_size_v<decltype(of.marks)> + 1> wanted{};
+  std::copy(of.marks.begin(), of.marks.end(), wanted.begin());
+  if (spacing_ != 0) wanted.back() = end / spacing_ * spacing_;
+  std::sort(wanted.begin(), wanted.end());
+  for (const std::uint32_t position : wanted) {
+    if (position <= begin || position > end || position % state_positions != 0) continue;
+    static_cast<void>(want_state(of, position));
+  }
+  return std::span(of.states).subspan(had);
+}
+
+const state_copy* window_cache::want_state(job_windows& of, std::uint32_t position) {
+  if (!has_states_ || !keeps_ || position < of.seen || position == 0) return nullptr;
+  if (!of.states.empty() && of.states.back().position >= position) return nullptr;
+  window_pages& pages = groups_.back().pages;
+  if (pages.free() == 0) {
+    const boundary* const next = boundaries_.next_to_go(
+        [&](const boundary& one) { return pages.is_only_kept(one.pages[windowed()]); });
+    if (next == nullptr) return nullptr;
+    drop(next);
+    ++given_up_;
+  }
+  std::vector<kv_page> taken;
+  pages.take(taken);
+  of.states.push_back({position, taken.front()});
+  return &of.states.back();
+}
+
+void window_cache::drop_last_state(job_windows& of) {
+  drop_states(of, of.states.back().position, of.states.back().position);
+}
+
+/// Gives back the pages of states at the positions from `first` to `end`.
+void window_cache::drop_states(job_windows& of, std::uint32_t first, std::uint32_t end) {
+  std::erase_if(of.states, [&](const state_copy& one) {
+    if (one.position < first || one.position > end) return false;
+    groups_.back().pages.let_go({&one.page, 1}, window_pages::by::job);
+    return true;
+  });
 }
 
 /// False: the pages are not there any more.
@@ -185,7 +247,13 @@ bool window_cache::keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t
   }
   boundary made{at, offset, position};
   made.passed = periodic;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
+  if (has_states_) {
+    const auto state = std::find_if(of.states.begin(), of.states.end(),
+                                    [&](const state_copy& one) { return one.position == position; });
+    if (state == of.states.end()) return false;
+    made.pages[windowed()] = {state->page};
+  }
+  for (std::size_t g = 0; g < windowed(); ++g) {
     const window_lease& lease = of.groups[g];
     const page_span span = pages_before(position, groups_[g].window, size_);
     if (span.first < lease.first || span.end > lease.first + lease.pages.size()) return false;
@@ -197,6 +265,7 @@ bool window_cache::keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t
   const boundary& kept = *boundaries_.find(at, offset);
   for (std::size_t g = 0; g < groups_.size(); ++g)
     groups_[g].pages.refer(kept.pages[g], window_pages::by::boundary);
+  if (has_states_) drop_states(of, position, position);
   return true;
 }
 

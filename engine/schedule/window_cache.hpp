@@ -4,7 +4,11 @@
 //
 // A job takes a page when a step is planned that reaches it, and gives it back when no later step reads it.
 // What all jobs can hold together is bounded, and the pools are larger than that: a page that a job needs is
-// free, or boundaries give it up. GPU thread only.
+// free, or boundaries give it up.
+//
+// Of a group of states jobs hold nothing: its pages are states that steps copy at positions where a boundary
+// is wanted, and belong to the job until the boundary is made. No job waits for one: where none is free, and
+// no boundary can give one up, there will be no boundary. GPU thread only.
 #pragma once
 
 #include <array>
@@ -38,7 +42,9 @@ struct job_windows {
   /// at. Periodic ones are from the beginning.
   std::array<std::uint32_t, 3> marks{};
   std::uint32_t began = 0;
-  std::uint32_t seen = 0;  ///< those up to here are made
+  std::uint32_t seen = 0;               ///< those up to here are made
+  std::vector<state_copy> states = {};  ///< that steps were asked for, and that are no boundaries yet; rising
+  bool lost_state = false;              ///< of the device's sequence: it can only be computed again
 };
 
 struct window_counts {
@@ -57,6 +63,8 @@ class window_cache {
 
   /// Whether there are such groups. Without, nothing below is called.
   [[nodiscard]] bool any() const noexcept { return !groups_.empty(); }
+  /// Whether one of them is of states.
+  [[nodiscard]] bool has_states() const noexcept { return has_states_; }
 
   /// Cuts what the tree knows of `tokens` to the deepest boundary of at least `positions_min`, which is
   /// returned; to nothing where there is none. Valid until the next call of anything else but begin().
@@ -73,6 +81,13 @@ class window_cache {
   /// What was launched beyond `computed` is lost: gives back its pages. `written`: positions that may have
   /// been written, as in kv_lease.
   void set_back(job_windows& of, std::uint32_t computed, std::uint32_t written);
+  /// States that a step from `begin` to `end` is to copy; valid until the job's next call.
+  [[nodiscard]] std::span<const state_copy> wanted_states(job_windows& of, std::uint32_t begin,
+                                                          std::uint32_t end);
+  /// The same of one position, behind which nothing else is asked for; null: there is no page, or no need.
+  [[nodiscard]] const state_copy* want_state(job_windows& of, std::uint32_t position);
+  /// It was not copied.
+  void drop_last_state(job_windows& of);
   /// The job ends.
   void release(job_windows&& of, std::uint32_t written);
 
@@ -103,10 +118,13 @@ class window_cache {
   void drop(const boundary* one);
   void end_loan(std::size_t index, window_lease& of);
   [[nodiscard]] bool keep_at(job_windows& of, prefix_tree::node* at, std::uint32_t position, bool periodic);
+  void drop_states(job_windows& of, std::uint32_t first, std::uint32_t end);
+  [[nodiscard]] std::size_t windowed() const noexcept { return groups_.size() - (has_states_ ? 1 : 0); }
 
   const std::uint32_t size_;   ///< positions of a page
   std::uint32_t spacing_ = 0;  ///< of periodic boundaries; 0: there are none
   bool keeps_ = true;          ///< boundaries are made
+  bool has_states_ = false;    ///< the last group is of states
   std::vector<windowed_group> groups_;
   boundary_store boundaries_;
   std::uint64_t given_up_ = 0;

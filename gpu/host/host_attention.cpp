@@ -5,12 +5,28 @@
 #include "gpu/host/host_tensors.hpp"
 #include "kernels/host/attention.hpp"
 #include "kernels/host/layer_norm.hpp"
+#include "kernels/host/recurrent.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/rope.hpp"
 
 namespace orcd::gpu {
 
 namespace host = kernels::host;
+
+namespace {
+
+/// Queries from between their gates, to rows of Q | K | V.
+void take_queries(const engine::layer_spec& spec, const host_workspace& work, std::uint32_t columns,
+                  std::size_t row) {
+  const std::size_t head = spec.key_length;
+  for (std::uint32_t c = 0; c < columns; ++c) {
+    const float* const from = work.gated_query + std::size_t{c} * 2 * spec.q_rows();
+    for (std::uint32_t h = 0; h < spec.heads; ++h)
+      std::memcpy(work.qkv + c * row + h * head, from + 2 * h * head, head * sizeof(float));
+  }
+}
+
+}  // namespace
 
 host_forward::layer_widths host_forward::widths(std::uint32_t layer) const noexcept {
   const engine::layer_spec& spec = spec_.layers[layer];
@@ -38,11 +54,16 @@ void host_forward::project_qkv(std::uint32_t layer) {
                               .columns = columns_,
                               .bias = floats_of(bias)});
   };
+  const bool gated = spec_.layers[layer].query_gate;
   work_.products.clear();
   if (weights.attn_qkv) {
     add(weights.attn_qkv, weights.attn_qkv_bias, 0);
   } else {
     add(weights.attn_q, weights.attn_q_bias, 0);
+    if (gated) {
+      work_.products.back().y = work_.gated_query;
+      work_.products.back().y_stride = 2 * std::size_t{width.q};
+    }
     if (weights.attn_k) add(weights.attn_k, weights.attn_k_bias, width.q);
     if (weights.attn_v) add(weights.attn_v, weights.attn_v_bias, width.q + width.k);
   }
@@ -51,7 +72,13 @@ void host_forward::project_qkv(std::uint32_t layer) {
     add_lora(target, layer, work_.normed, spec_.embedding, work_.qkv + offset, width.qkv);
   };
   add_lora_to(engine::lora_target::attn_qkv, 0);
-  add_lora_to(engine::lora_target::attn_q, 0);
+  if (gated) {
+    add_lora(engine::lora_target::attn_q, layer, work_.normed, spec_.embedding, work_.gated_query,
+             2 * std::size_t{width.q});
+    take_queries(spec_.layers[layer], work_, columns_, width.qkv);
+  } else {
+    add_lora_to(engine::lora_target::attn_q, 0);
+  }
   add_lora_to(engine::lora_target::attn_k, width.q);
   add_lora_to(engine::lora_target::attn_v, width.q + width.k);
   for (std::uint32_t c = 0; spec_.layers[layer].values_from_keys && c < columns_; ++c) {
@@ -162,6 +189,17 @@ void host_forward::attend(std::uint32_t layer) {
                    .scale = static_cast<float>(spec_.attention_scale),
                    .types = cache_.types()},
                   pool_);
+  if (spec.query_gate) {
+    host::sigmoid_gate({.x = work_.attended,
+                        .gates = work_.gated_query + spec.key_length,
+                        .x_stride = spec.attended_rows(),
+                        .gate_stride = 2 * std::size_t{spec.q_rows()},
+                        .gate_step = 2 * std::size_t{spec.key_length},
+                        .rows = columns_,
+                        .heads = spec.heads,
+                        .width = spec.value_length},
+                       pool_);
+  }
   tap("attended", layer, work_.attended, std::uint64_t{columns_} * spec.attended_rows());
 }
 

@@ -47,7 +47,8 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
           .kv_bytes = extents.groups.bytes(),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
           .logits_bytes = std::uint64_t{config.slots + extents.draft_tokens} * m.spec.vocab * sizeof(float),
-          .adapters_bytes = host_adapters::bytes(m, config.adapters, extents)};
+          .adapters_bytes = host_adapters::bytes(m, config.adapters, extents),
+          .states_bytes = host_recurrence::bytes(m.spec, extents)};
 }
 
 const char* beside_weights(const engine::memory_plan& plan) noexcept {
@@ -142,9 +143,20 @@ class host_backend final : public engine::accelerator {
   }
   void drop_adapter(std::uint32_t index) noexcept override { forward_->adapters().drop(index); }
   void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
-    for (const engine::kv_page page : pages) forward_->clear(group, page);
+    for (const engine::kv_page page : pages) {
+      const bool of_states =
+          forward_->kv_geometry().has_states() && group == forward_->kv_geometry().group_count;
+      if (of_states)
+        forward_->recurrence().clear_page(page);
+      else
+        forward_->clear(group, page);
+    }
   }
   void wait_idle() noexcept override {}  // nothing goes on between two calls
+  bool keep_state(engine::slot_id slot, const engine::state_copy& what) noexcept override {
+    return forward_->recurrence().any() &&
+           forward_->recurrence().save(static_cast<std::uint32_t>(slot), what);
+  }
   void release(engine::slot_id slot) noexcept override;
   std::span<const float> logits(engine::slot_id slot) const noexcept override {
     return row_of(static_cast<std::uint32_t>(slot));
@@ -155,6 +167,7 @@ class host_backend final : public engine::accelerator {
   std::vector<std::string> audit() override { return {}; }  // nothing of it is in VRAM
 
  private:
+  void begin_state(std::uint32_t slot, const engine::sequence_start& start);
   void place_weights(const std::function<void(unsigned)>& progress);
   void allocate(std::uint32_t context);
   void check_weights();
@@ -275,17 +288,27 @@ void host_backend::begin(const engine::sequence_start& start) {
   ORCD_ENSURE(start.further.size() == forward_->kv_geometry().group_count);
   if (start.copy) forward_->copy(0, *start.copy);
   forward_->page_tables().set(slot, 0, 0, start.pages);
-  for (std::uint32_t group = 1; group <= start.further.size(); ++group) {
+  const bool states = forward_->kv_geometry().has_states();
+  for (std::uint32_t group = 1; group <= start.further.size() - (states ? 1 : 0); ++group) {
     const engine::group_pages& own = start.further[group - 1];
     if (own.copy) forward_->copy(group, *own.copy);
     forward_->page_tables().set(slot, group, own.first, own.pages);
   }
   forward_->adapters().use(slot, start.adapters);
+  if (states) begin_state(slot, start);
   held_sequence& sequence = sequences_[slot];
   sequence.tokens.assign(start.held.begin(), start.held.end());
   sequence.next.reset();
   sequence.ended = false;
   sequence.own_pages = false;
+}
+
+/// What a state has of held tokens is in no page of keys.
+void host_backend::begin_state(std::uint32_t slot, const engine::sequence_start& start) {
+  const std::span<const engine::kv_page> pages = start.further.back().pages;
+  ORCD_ENSURE(pages.size() == (start.held.empty() ? 0 : 1));
+  if (pages.empty()) return;
+  forward_->recurrence().load(slot, {static_cast<std::uint32_t>(start.held.size()), pages.front()});
 }
 
 void host_backend::release(engine::slot_id id) noexcept {
@@ -299,6 +322,7 @@ void host_backend::release(engine::slot_id id) noexcept {
   }
   forward_->page_tables().set_own(slot);
   forward_->adapters().use(slot, {});
+  if (forward_->recurrence().any()) forward_->recurrence().clear(slot);
   sequence.tokens.clear();
   sequence.next.reset();
   sequence.ended = false;
@@ -320,6 +344,7 @@ bool host_backend::add_sequence(const engine::sequence_step& part) {
     ORCD_ENSURE(model_.spec.causal || part.count() == part.pool->tokens);
     forward_->set_form(slot, {model_.spec.causal ? 0 : part.pool->tokens, part.pool->second_segment});
   }
+  if (!part.states.empty()) forward_->recurrence().copy_in_step(slot, part.states);
   add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
   if (part.sample) add_requests(part);
   return true;

@@ -137,7 +137,8 @@ void host_forward::activate(std::uint32_t layer, std::uint32_t rows, std::uint32
                 .out = work_.activated,
                 .rows = rows,
                 .width = width,
-                .tanh_form = spec_.activation == engine::ffn_activation::gelu_tanh},
+                .tanh_form = spec_.activation == engine::ffn_activation::gelu_tanh,
+                .squared_relu = spec_.activation == engine::ffn_activation::squared_relu},
                pool_);
   }
   tap("activated", layer, work_.activated, std::uint64_t{rows} * width);
@@ -176,6 +177,8 @@ void host_forward::route(std::uint32_t layer) {
 void host_forward::moe_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t ffn = spec_.layers[layer].width_of_expert();
+  const bool gated = has_gate(spec_.activation);
+  const std::size_t in_rows = (gated ? 2 : 1) * std::size_t{ffn};
   const auto bias_of = [](const engine::tensor_view& bias, std::uint32_t expert) -> const float* {
     return bias ? floats_of(bias) + std::uint64_t{expert} * bias.cols() : nullptr;
   };
@@ -185,7 +188,7 @@ void host_forward::moe_ffn(std::uint32_t layer) {
                               .x = work_.normed,
                               .y = work_.gate_up + offset,
                               .x_stride = spec_.embedding,
-                              .y_stride = 2 * std::size_t{ffn},
+                              .y_stride = in_rows,
                               .columns = group.count,
                               .x_rows = work_.expert_in + group.first,
                               .y_rows = work_.expert_rows + group.first,
@@ -197,8 +200,8 @@ void host_forward::moe_ffn(std::uint32_t layer) {
       add_input(weights.expert_gate_up, {}, group, 0);
       continue;
     }
-    add_input(weights.expert_gate, weights.expert_gate_bias, group, 0);
-    add_input(weights.expert_up, weights.expert_up_bias, group, ffn);
+    if (gated) add_input(weights.expert_gate, weights.expert_gate_bias, group, 0);
+    add_input(weights.expert_up, weights.expert_up_bias, group, gated ? ffn : 0);
   }
   host::matmul(work_.products, pool_);
   activate(layer, columns_ * spec_.experts_used, ffn);
@@ -232,17 +235,18 @@ void host_forward::shared_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t width = spec_.layers[layer].shared_size;
   if (width == 0) return;
+  const bool gated = has_gate(spec_.activation);
   const auto add = [&](const engine::tensor_view& matrix, std::uint32_t offset) {
     work_.products.push_back({.weights = matrix_of(matrix),
                               .x = work_.normed,
                               .y = work_.gate_up + offset,
                               .x_stride = spec_.embedding,
-                              .y_stride = 2 * std::size_t{width},
+                              .y_stride = (gated ? 2 : 1) * std::size_t{width},
                               .columns = columns_});
   };
   work_.products.clear();
-  add(weights.shared_gate, 0);
-  add(weights.shared_up, width);
+  if (gated) add(weights.shared_gate, 0);
+  add(weights.shared_up, gated ? width : 0);
   host::matmul(work_.products, pool_);
   activate(layer, columns_, width);
   const kernels::matmul_args down = {.weights = matrix_of(weights.shared_down),

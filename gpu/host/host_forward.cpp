@@ -2,7 +2,8 @@
 // attn_residual, ffn_norm, router_logits (MoE), activated, layer_out; then output_norm and logits. Models
 // with post-norm have no attn_norm and ffn_norm. Those with a dense part beside experts have router_norm and
 // experts_norm between; those with inputs of layers layer_projections and layer_inputs after the embedding,
-// and layer_input at the end of each layer.
+// and layer_input at the end of each layer. Layers with another mixer than attention have scanned, whole rows
+// of work, and mixed in the place of qkv to attended.
 #include "gpu/host/host_forward.hpp"
 
 #include <algorithm>
@@ -32,6 +33,7 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
       cache_(m.spec, extents.kv, extents.groups, cache),
       adapters_(m, adapters, extents),
       page_tables_(extents_),
+      recurrence_(m, extents_),
       tap_(std::move(tap)),
       pool_(threads) {
   const std::vector<float> factors = engine::rope_freq_factors(m, extents.context);
@@ -66,6 +68,7 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
   embed();
   if (spec_.layer_inputs > 0) make_layer_inputs(model_, work_, columns_, pool_, tap_);
   rope_angles();
+  if (recurrence_.any()) recurrence_.begin_step(work_, columns_);
   bool complete = true;
   for (std::uint32_t layer = 0; layer < spec_.layers.size() && complete; ++layer) {
     complete = !interrupt.load(std::memory_order_relaxed);
@@ -78,39 +81,49 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
   }
   complete = complete && !interrupt.load(std::memory_order_relaxed);
   if (complete && !requests.empty()) compute_logits(requests, logits);
+  if (recurrence_.any()) recurrence_.end_step(complete);
   columns_ = 0;
   return complete;
 }
 
 void host_forward::run_layer(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
   const std::uint64_t width = std::uint64_t{columns_} * spec_.embedding;
-  normalise(weights.attn_norm, weights.attn_norm_bias);
-  tap("attn_norm", layer, work_.normed, width);
-  if (spec_.latent)
-    project_latents(layer);
-  else
-    project_qkv(layer);
-  normalise_heads(layer);
-  scale_queries(layer);
-  rotate(layer);
-  store_kv(layer);
-  attend(layer);
-  project_attended(layer);
-  finish_half(weights.attn_post_norm);
+  if (spec.mixer != engine::mixer_kind::none) {
+    normalise(weights.attn_norm, weights.attn_norm_bias);
+    tap("attn_norm", layer, work_.normed, width);
+    if (spec.mixer != engine::mixer_kind::attention) {
+      recurrence_.mix(layer, work_, half_output(), !spec_.post_norms, pool_, tap_);
+    } else {
+      if (spec_.latent)
+        project_latents(layer);
+      else
+        project_qkv(layer);
+      normalise_heads(layer);
+      scale_queries(layer);
+      rotate(layer);
+      store_kv(layer);
+      attend(layer);
+      project_attended(layer);
+    }
+    finish_half(weights.attn_post_norm);
+  }
   tap("attn_residual", layer, work_.residual, width);
-  if (!spec_.parallel_halves) normalise(weights.ffn_norm, weights.ffn_norm_bias);
-  tap("ffn_norm", layer, work_.normed, width);
-  if (spec_.dense_and_experts) {
-    dense_and_experts(layer);
-    finish_half(weights.ffn_post_norm);
-  } else if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
-    route(layer);
-    moe_ffn(layer);
-    shared_ffn(layer);
-  } else {
-    dense_ffn(layer);
-    finish_half(weights.ffn_post_norm);
+  if (spec.ffn != engine::ffn_kind::none) {
+    if (!spec_.parallel_halves) normalise(weights.ffn_norm, weights.ffn_norm_bias);
+    tap("ffn_norm", layer, work_.normed, width);
+    if (spec_.dense_and_experts) {
+      dense_and_experts(layer);
+      finish_half(weights.ffn_post_norm);
+    } else if (spec.ffn == engine::ffn_kind::moe) {
+      route(layer);
+      moe_ffn(layer);
+      shared_ffn(layer);
+    } else {
+      dense_ffn(layer);
+      finish_half(weights.ffn_post_norm);
+    }
   }
   if (spec_.layer_inputs > 0) add_layer_input(model_, layer, work_, columns_, pool_, tap_);
   if (weights.layer_output_scale) {

@@ -14,6 +14,7 @@
 #include "gpu/host/host_layer_ends.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/host/host_page_tables.hpp"
+#include "gpu/host/host_recurrence.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/sequence_form.hpp"
 #include "kernels/host/thread_pool.hpp"
@@ -45,6 +46,7 @@ class host_forward {
   void clear(std::uint32_t group, engine::kv_page page) noexcept { cache_.clear(group, page); }
 
   [[nodiscard]] host_adapters& adapters() noexcept { return adapters_; }
+  [[nodiscard]] host_recurrence& recurrence() noexcept { return recurrence_; }
 
   /// How the tokens of a slot's sequence attend to each other; kept until it is set again.
   void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
@@ -119,6 +121,7 @@ class host_forward {
   host_kv_cache cache_;
   host_adapters adapters_;
   host_page_tables page_tables_;
+  host_recurrence recurrence_;
   std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
   std::vector<expert_group> groups_;

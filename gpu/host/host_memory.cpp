@@ -35,11 +35,17 @@ host_extents host_extents::of(const engine::model_spec& spec, const engine::acce
     e.latent_values = std::max(e.latent_values, layer.heads * spec.latent.value_length);
     e.qkv = std::max(e.qkv, layer.q_rows() + new_kv);
     e.attended = std::max(e.attended, layer.attended_rows());
+    if (layer.query_gate) e.gated_query = std::max(e.gated_query, 2 * layer.q_rows());
     e.ffn = std::max({e.ffn, layer.ffn_size, layer.shared_size, layer.expert_size});
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
   }
   e.latent_factor = spec.latent.query_rank;
   e.layer_inputs = spec.layer_inputs * static_cast<std::uint32_t>(spec.layers.size());
+  // A step of a token and its drafts crosses two boundaries at most, and the next may go back before both.
+  e.states = e.draft_tokens > 0 ? 3 : 2;
+  e.mixed = mixed_width(spec);
+  if (e.mixed > 0) e.mix_values = std::max(spec.recurrence.values(), spec.recurrence.short_channels);
+  e.mix_heads = spec.recurrence.value_heads;
   // What its gate gives.
   e.ffn = std::max(e.ffn, spec.layer_inputs);
   if (spec.integer_activations) e.rounded = std::max({spec.embedding, e.attended, e.ffn});
@@ -82,6 +88,11 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(layer_inputs, columns * e.layer_inputs);
   memory.give(input_rows, columns * e.layer_inputs);
   memory.give(input_gates, columns * 2 * spec.layer_inputs);
+  memory.give(gated_query, columns * e.gated_query);
+  memory.give(mixed, columns * e.mixed);
+  memory.give(mix_values, columns * e.mix_values);
+  memory.give(mix_factors, columns * e.mix_heads);
+  memory.give(mix_decays, columns * e.mix_heads);
   memory.give(shared_gates, spec.shared_gate ? columns : 0);
   memory.give(gate_up, ffn_rows * 2 * e.ffn);
   memory.give(activated, ffn_rows * e.ffn);

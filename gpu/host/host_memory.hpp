@@ -34,6 +34,11 @@ struct host_extents {
   std::uint32_t rope_tables = 0;
   std::uint32_t rounded = 0;       ///< activations in int8; 0 for models without
   std::uint32_t layer_inputs = 0;  ///< of all layers together
+  std::uint32_t gated_query = 0;   ///< queries and gates of one token
+  std::uint32_t mixed = 0;         ///< of one token in a layer with another mixer than attention
+  std::uint32_t mix_values = 0;    ///< what such a layer's heads give
+  std::uint32_t mix_heads = 0;     ///< of values, in layers with a state
+  std::uint32_t states = 0;        ///< of a slot's sequence that are kept, at boundaries of chunks
   engine::kv_types kv{};
 
   /// `context`: positions per slot, whatever the configuration says. Steps that may be launched ahead of one
@@ -45,6 +50,9 @@ struct host_extents {
     return engine::pages_over(context, engine::kv_page_positions);
   }
 };
+
+/// Of a token in the layer with the widest mixer (gpu/host/host_recurrence.hpp); 0 where all attend.
+[[nodiscard]] std::uint32_t mixed_width(const engine::model_spec& spec);
 
 /// Scratch of one step. Every pointer is into one allocation.
 class host_workspace {
@@ -63,6 +71,11 @@ class host_workspace {
   float* layer_inputs = nullptr;     ///< [columns][layers][layer_inputs], models with inputs of layers
   float* input_rows = nullptr;       ///< the same, of the table by token
   float* input_gates = nullptr;      ///< [columns][2][layer_inputs], likewise: of the layer at hand
+  float* gated_query = nullptr;      ///< [columns][gated_query], layers whose queries have gates
+  float* mixed = nullptr;            ///< [columns][mixed], as the next three for layers with other mixers
+  float* mix_values = nullptr;       ///< [columns][mix_values]
+  float* mix_factors = nullptr;      ///< [columns][mix_heads]
+  float* mix_decays = nullptr;       ///< [columns][mix_heads]
   float* shared_gates = nullptr;     ///< [columns], models whose shared expert has a gate
   float* gate_up = nullptr;          ///< [ffn_rows][2 * ffn]
   float* activated = nullptr;        ///< [ffn_rows][ffn]

@@ -40,7 +40,8 @@ void host_page_tables::add(std::uint32_t slot, std::uint32_t group, std::uint32_
 }
 
 bool host_page_tables::has(std::uint32_t slot, std::uint32_t position) const noexcept {
-  for (std::uint32_t group = 0; group < extents_.groups.count(); ++group)
+  const std::uint32_t with_pages = extents_.groups.count() - (extents_.groups.geometry.has_states() ? 1 : 0);
+  for (std::uint32_t group = 0; group < with_pages; ++group)
     if (of(slot, group)[position / engine::kv_page_positions] == no_page) return false;
   return true;
 }

@@ -30,7 +30,7 @@ class host_page_tables {
   [[nodiscard]] std::span<const engine::kv_page> of(std::uint32_t slot, std::uint32_t group) const noexcept {
     return std::span(entries_).subspan(first_entry(slot, group), extents_.pages_per_slot());
   }
-  /// Whether every group has a page for the position.
+  /// Whether every group that keeps positions has a page for this one.
   [[nodiscard]] bool has(std::uint32_t slot, std::uint32_t position) const noexcept;
 
  private:

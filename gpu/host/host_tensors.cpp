@@ -5,6 +5,7 @@
 #include "engine/model/model_tensors.hpp"
 #include "kernels/host/attention.hpp"
 #include "kernels/host/moe.hpp"
+#include "kernels/host/recurrent.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -34,6 +35,11 @@ engine::result<void> check_host_support(const engine::model& m) {
                                    kernels::attention_head_width_max);
     if (!width) return width;
   }
+  const engine::recurrent_spec& recurrence = m.spec.recurrence;
+  const auto state =
+      check_limit("the width of a state", std::max(recurrence.key_length, recurrence.value_length),
+                  kernels::recurrent_width_max);
+  if (!state) return state;
   const auto experts = check_limit("the number of experts", m.spec.experts, kernels::moe_experts_max);
   if (!experts) return experts;
   for (const tensor_view* vector :

@@ -132,6 +132,10 @@ bool program_fits(const model_spec& spec) noexcept {
 }
 
 engine::result<void> check_cuda_support(const model_spec& spec) {
+  if (spec.is_recurrent()) {
+    return refused("layers with a recurrent state or a short convolution (architecture " + spec.architecture +
+                   "): the CUDA backend has no kernels for them yet, the host backend runs such models");
+  }
   if (spec.latent) {
     if (const auto taken = check_latents(spec); !taken) return taken;
   } else if (const auto taken = check_heads(spec); !taken) {

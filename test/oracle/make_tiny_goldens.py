@@ -2,7 +2,7 @@
 
 usage: make_tiny_goldens.py OUT_DIR [MODEL...]             the models of tiny_models.py
        make_tiny_goldens.py --families OUT_DIR [MODEL...]  those of family_models.py, expert_models.py
-                                                           and gemma4_models.py
+                                                           gemma4_models.py and hybrid_models.py
 
 Per model: NAME.gguf, NAME.json (tokens, positions, figures) and NAME.CASE.f32 (little-endian f32, the rows of
 `positions` from a pure f32 run, then the same rows with K and V rounded to f16); NAME.inputs.f32 where layers
@@ -19,6 +19,7 @@ from pathlib import Path
 import expert_models
 import family_models
 import gemma4_models
+import hybrid_models
 import numpy as np
 import tiny_models
 import torch
@@ -34,12 +35,16 @@ from transformers import AutoModelForCausalLM
 # is always tied for it.
 IMPORTED = {"llama", "qwen2", "phi3", "starcoder2", "gemma2", "gemma3"}
 INPUT_TOKENS = 4
-POSITIONS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 39, 63, 64, 79]
+POSITIONS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 39, 63, 64, 79, 128, 255, 256, 299]
 
 
 def draw(rng, tiny, name, shape):
     """Random values of a size that makes every part matter to the logits."""
     part = name.split(".")[-2]
+    if name.endswith(".ssm_a"):
+        return -np.exp(rng.standard_normal(shape) - 0.5)
+    if name.endswith(".ssm_d"):
+        return rng.standard_normal(shape)
     if part.endswith(("_norm", "_norm_1", "_norm_2", "_output_scale")) or name.endswith(".scale"):
         gain = tiny.gains.get(part, 1.0) if part.endswith("_norm") else 1.0
         return gain * (1.0 + 0.3 * rng.standard_normal(shape))
@@ -55,7 +60,8 @@ def draw(rng, tiny, name, shape):
 
 def type_of(tiny, name, shape):
     stem, kind = name.rsplit(".", 1)
-    if kind == "bias" or len(shape) == 1 or stem.endswith(("ffn_gate_inp", "_norm")):
+    if kind in ("bias", "ssm_a", "ssm_d") or len(shape) == 1 or \
+            stem.endswith(("ffn_gate_inp", "_norm", "ssm_conv1d", "shortconv.conv")):
         return GGMLQuantizationType.F32
     return GGMLQuantizationType[tiny.types.get(stem) or tiny.types[stem.split(".")[-1]]]
 
@@ -173,7 +179,7 @@ def main():
     args = sys.argv[2:] if families else sys.argv[1:]
     out, only = Path(args[0]), set(args[1:])
     torch.set_num_threads(1)
-    families_all = family_models.ALL + expert_models.ALL + gemma4_models.ALL
+    families_all = family_models.ALL + expert_models.ALL + gemma4_models.ALL + hybrid_models.ALL
     functions = families_all if families else tiny_models.ALL
     models = (make() for make in functions)
     for tiny in itertools.chain(models, family_models.variants() if families else []):

@@ -1,12 +1,12 @@
 #include "test/support/fake_accelerator.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
 #include "engine/lora/adapter.hpp"
+#include "test/support/fake_tokens.hpp"
 #include "test/support/pause.hpp"
 
 namespace orcd::test {
@@ -43,47 +43,13 @@ token_id allowed_from(token_id wanted, engine::token_mask mask, std::uint32_t vo
   return -1;
 }
 
-constexpr std::uint64_t no_tokens = 0xcbf29ce484222325ULL;
-
-std::uint64_t with_token(std::uint64_t hash, token_id token) {
-  return (hash ^ static_cast<std::uint32_t>(token)) * 0x100000001b3ULL;
-}
-
-/// At each position: of the tokens up to there.
-std::vector<std::uint64_t> hashes_of(std::span<const token_id> tokens, std::uint64_t flavour) {
-  std::vector<std::uint64_t> out;
-  for (const token_id token : tokens)
-    out.push_back(with_token(out.empty() ? no_tokens ^ flavour : out.back(), token));
-  return out;
-}
-
 }  // namespace
-
-token_id hashed_token(std::span<const token_id> sequence, token_id first, std::uint32_t count) {
-  std::uint64_t hash = no_tokens;
-  for (const token_id token : sequence) hash = with_token(hash, token);
-  return first + static_cast<token_id>((hash >> 32U) % count);
-}
-
-std::uint64_t flavour_of(const fake_adapters& adapters) {
-  if (adapters.empty()) return 0;
-  std::uint64_t hash = no_tokens;
-  for (const auto& [digest, strength] : adapters) {
-    for (const char c : digest) hash = with_token(hash, c);
-    hash = with_token(hash, std::bit_cast<std::int32_t>(strength));
-  }
-  return hash;
-}
-
-engine::pooled_values pooled_of(std::span<const token_id> sequence) {
-  return std::make_shared<std::vector<float>>(std::vector<float>{
-      static_cast<float>(hashed_token(sequence, 0, 65'536)), static_cast<float>(sequence.size())});
-}
 
 fake_accelerator::fake_accelerator(fake_options options)
     : options_(std::move(options)),
       slots_(options_.slots),
       windows_(options_.pages, options_.slots),
+      states_(options_.pages),
       logits_(options_.vocab, 0.0F),
       adapters_(options_.adapters) {
   ORCD_ENSURE(options_.slots > 0 && options_.chunk_tokens > 0);
@@ -132,6 +98,7 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
             "a page does not hold what it was said to hold", start.slot, i, hashes.size());
   }
   accept(windows_.begin(start, hashes));
+  accept(states_.begin(start, hashes));
 }
 
 void fake_accelerator::extend(slot_id slot, std::uint32_t group, std::uint32_t have,
@@ -224,6 +191,7 @@ void fake_accelerator::check_start(const engine::sequence_start& start) const {
 }
 
 void fake_accelerator::clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept {
+  if (states_.any() && group == options_.pages.group_count) return states_.clear(pages);
   if (group > 0) return windows_.clear(group, pages);
   for (const engine::kv_page id : pages) {
     ORCD_ENSURE(id >= 0 && static_cast<std::size_t>(id) < kv_.size());
@@ -313,6 +281,17 @@ bool fake_accelerator::collect(const engine::interrupt_flag& interrupt,
   return true;
 }
 
+/// As far back as a device might.
+bool fake_accelerator::keep_state(slot_id slot, const engine::state_copy& what) noexcept {
+  constexpr std::size_t back = 12;
+  const slot_state& state = at(slot);
+  const std::size_t has = state.tokens.size();
+  ORCD_ENSURE(states_.any() && state.held && what.position > 0);
+  if (state.spoiled || what.position > state.certain || what.position + back < has) return false;
+  states_.save(what, hashes_of(state.tokens, state.flavour));
+  return true;
+}
+
 void fake_accelerator::release(slot_id slot) noexcept {
   ORCD_ENSURE(static_cast<std::uint32_t>(slot) < slots_.size());
   slot_state& state = at(slot);
@@ -398,6 +377,7 @@ void fake_accelerator::fail(std::uint64_t number, bool at_collect) {
 
 // A slot that was released since is its own again: nothing of the lost step is left in it.
 void fake_accelerator::drop_launched() {
+  if (!launched_.empty()) states_.lose(launched_.front().number);
   for (const launched& step : launched_) {
     for (const auto& [slot, releases] : step.slots) {
       slot_state& state = at(slot);
@@ -432,6 +412,7 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
   if (part.drafts() > 0) return compute_drafts(state, part, step);
   state.certain = state.tokens.size();
   store(state, part.slot, before, step.number);
+  if (states_.any()) accept(states_.compute(part, hashes_of(state.tokens, state.flavour), step.number));
   if (part.pool != nullptr && part.ends_with_result()) {
     step.sampled.push_back({.slot = part.slot, .pooled = pooled_of(state.tokens)});
   }

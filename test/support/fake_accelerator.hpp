@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "test/support/fake_states.hpp"
 #include "test/support/fake_windows.hpp"
 
 namespace orcd::test {
@@ -114,6 +115,7 @@ class fake_accelerator final : public engine::accelerator {
               const engine::interrupt_flag& interrupt) override;
   [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
                              std::vector<engine::sampled_token>& sampled) override;
+  [[nodiscard]] bool keep_state(engine::slot_id slot, const engine::state_copy& what) noexcept override;
   void release(engine::slot_id slot) noexcept override;
   [[nodiscard]] std::span<const float> logits(engine::slot_id) const noexcept override { return logits_; }
   [[nodiscard]] const char* name() const noexcept override { return "fake"; }
@@ -143,6 +145,11 @@ class fake_accelerator final : public engine::accelerator {
   /// Pages with something in them.
   [[nodiscard]] std::vector<engine::kv_page> written_pages() const;
   [[nodiscard]] const fake_windows& windows() const noexcept { return windows_; }
+  [[nodiscard]] const fake_states& states() const noexcept { return states_; }
+  /// Pages of a further group with something in them.
+  [[nodiscard]] std::uint32_t written(std::uint32_t group) const {
+    return states_.any() && group == options_.pages.group_count ? states_.written() : windows_.written(group);
+  }
   /// Everything it computed and was asked for, in order; filled only after record(true). Not for use while a
   /// thread steps.
   void record(bool on) { recording_ = on; }
@@ -201,6 +208,7 @@ class fake_accelerator final : public engine::accelerator {
   std::vector<std::vector<std::uint64_t>> kv_;  ///< [pages][page_positions], 0 = clear
   std::vector<std::vector<bool>> loose_;        ///< likewise: of a wrong draft, may be written again
   fake_windows windows_;
+  fake_states states_;
   std::vector<float> logits_;
   std::vector<std::string> adapters_;  ///< digests
   std::uint64_t puts_ = 0;

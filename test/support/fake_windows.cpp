@@ -14,8 +14,10 @@ constexpr std::uint64_t poison = 0x7FF8'DEAD'DEAD'DEADULL;
 
 fake_windows::fake_windows(const engine::kv_geometry& geometry, std::uint32_t slots)
     : geometry_(geometry), slots_(slots) {
-  for (const engine::kv_group& group : geometry_.further())
-    kv_.emplace_back(group.pages, page_values(geometry.page_positions, poison));
+  for (const engine::kv_group& group : geometry_.further()) {
+    if (group.need == engine::kv_need::window)
+      kv_.emplace_back(group.pages, page_values(geometry.page_positions, poison));
+  }
   for (held_slot& slot : slots_) slot.groups.resize(kv_.size());
 }
 
@@ -25,7 +27,7 @@ bool fake_windows::is_clear(std::size_t group, engine::kv_page page) const {
 }
 
 std::string fake_windows::begin(const engine::sequence_start& start, std::span<const std::uint64_t> hashes) {
-  if (start.further.size() != kv_.size()) return "pages of another number of groups";
+  if (start.further.size() != geometry_.group_count) return "pages of another number of groups";
   held_slot& slot = slots_[static_cast<std::uint32_t>(start.slot)];
   for (std::size_t g = 0; g < kv_.size(); ++g) {
     const engine::group_pages& from = start.further[g];

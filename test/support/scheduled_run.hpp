@@ -63,6 +63,9 @@ class depth_limit : public engine::accelerator {
                              std::vector<engine::sampled_token>& sampled) override {
     return device_.collect(interrupt, sampled);
   }
+  [[nodiscard]] bool keep_state(engine::slot_id slot, const engine::state_copy& what) noexcept override {
+    return device_.keep_state(slot, what);
+  }
   void release(engine::slot_id slot) noexcept override { device_.release(slot); }
   [[nodiscard]] std::span<const float> logits(engine::slot_id slot) const noexcept override {
     return device_.logits(slot);

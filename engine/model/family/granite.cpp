@@ -1,6 +1,9 @@
 // granite, and granitemoe with experts and, in some models, one more for all tokens. Llama's layers with four
 // multipliers: of the embeddings, of what a half adds to the residual stream, of attention's scores, and a
-// divisor of the logits. Source: IBM Granite 3.0 Language Models.
+// divisor of the logits. Source: IBM Granite 3.0 Language Models. granitehybrid (Granite 4.0 H): layers
+// without key-value heads are Mamba-2.
+#include <string>
+
 #include "engine/model/family.hpp"
 
 namespace orcd::engine {
@@ -31,6 +34,22 @@ void read_with_experts(hparam_reader& from, model_spec& spec) {
   read_moe(from, spec);
 }
 
+void read_hybrid(hparam_reader& from, model_spec& spec) {
+  if (spec.experts > 0) {
+    read_with_experts(from, spec);
+  } else {
+    read_spec(from, spec);
+  }
+  read_ssm_keys(from, spec, false);
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    layer_spec& layer = spec.layers[i];
+    if (layer.kv_heads == 0) set_mixer(layer, mixer_kind::mamba2);
+    if (layer.ffn_size == 0)
+      from.problems().add("layer " + std::to_string(i) + " has a feed-forward of 0 values");
+  }
+  require_attention(from, spec);
+}
+
 std::span<const std::span<const layer_rule>> tables() {
   static const std::array<std::span<const layer_rule>, 6> all{attention_rules(),     qkv_bias_optional(),
                                                               other_bias_optional(), gated_ffn_rules(),
@@ -38,9 +57,20 @@ std::span<const std::span<const layer_rule>> tables() {
   return all;
 }
 
+std::span<const std::span<const layer_rule>> hybrid_tables() {
+  static const std::array<std::span<const layer_rule>, 5> all{
+      mixed_attention_rules(), mamba2_rules(), gated_ffn_rules(), expert_rules(), shared_expert_rules()};
+  return all;
+}
+
 }  // namespace
 
 const family granite_family{"granite", expert_use::never, read_spec, tables};
 const family granitemoe_family{"granitemoe", expert_use::always, read_with_experts, tables};
+const family granitehybrid_family{.architecture = "granitehybrid",
+                                  .experts = expert_use::optional,
+                                  .read_spec = read_hybrid,
+                                  .layer_tables = hybrid_tables,
+                                  .recurrent = true};
 
 }  // namespace orcd::engine

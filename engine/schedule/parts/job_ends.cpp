@@ -7,6 +7,7 @@ namespace orcd::engine {
 void job_ends::end(std::uint32_t slot, const job_outcome& how, steady_time now) {
   const auto job = of_.running.take(slot);
   of_.growth.note_end(*job);
+  of_.pages.keep_state(*job);
   of_.device.release(*job);
   try {
     of_.pages.give_back(*job);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -109,6 +110,29 @@ void page_plan::reach(sequence& job, std::uint32_t end) {
 void page_plan::set_back(sequence& job) {
   if (!cache_ || cache_->windows() == nullptr) return;
   cache_->windows()->set_back(job.lease.windows, job.computed, job.lease.written);
+}
+
+std::span<const state_copy> page_plan::wanted_states(sequence& job, std::uint32_t end) {
+  if (!cache_ || cache_->windows() == nullptr || !cache_->keeps(job.request.cache, end)) return {};
+  return cache_->windows()->wanted_states(job.lease.windows, job.position, end);
+}
+
+void page_plan::keep_state(sequence& job) noexcept {
+  try {
+    keep_last_state(job);
+  } catch (const std::bad_alloc&) {
+    // Then others compute what it would have spared them.
+  }
+}
+
+void page_plan::keep_last_state(sequence& job) {
+  if (!cache_ || !job.begun || cache_->windows() == nullptr || !cache_->windows()->has_states()) return;
+  const std::uint32_t position = job.computed / state_positions * state_positions;
+  if (!cache_->keeps(job.request.cache, position)) return;
+  const state_copy* const wanted = cache_->windows()->want_state(job.lease.windows, position);
+  if (wanted == nullptr) return;
+  if (!accelerator_.keep_state(slot_id{job.slot}, *wanted))
+    cache_->windows()->drop_last_state(job.lease.windows);
 }
 
 std::uint32_t page_plan::room_for_drafts(const sequence& job) const noexcept {

@@ -53,6 +53,11 @@ class page_plan {
   /// The job's steps in progress are lost, and device_sequences::release() has set it back: gives back the
   /// pages that it had for them, but for those of group 0.
   void set_back(sequence& job);
+  /// States that the step is to copy which takes the job to `end`; valid until the job's next step is
+  /// planned.
+  [[nodiscard]] std::span<const state_copy> wanted_states(sequence& job, std::uint32_t end);
+  /// The job's sequence will be released: keeps the last state that is made of computed tokens alone.
+  void keep_state(sequence& job) noexcept;
   /// Drafts after its next token that a job has pages for.
   [[nodiscard]] std::uint32_t room_for_drafts(const sequence& job) const noexcept;
   /// Takes over pages that others have published since the job got its own; no step of the job may be in
@@ -71,6 +76,7 @@ class page_plan {
   [[nodiscard]] std::uint64_t preemptions() const noexcept { return preemptions_; }
 
  private:
+  void keep_last_state(sequence& job);
   [[nodiscard]] std::uint64_t moment(std::uint64_t steps) const noexcept;
   void note_lack() noexcept;
 

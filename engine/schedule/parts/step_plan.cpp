@@ -113,10 +113,11 @@ void step_plan::add(sequence& job, std::uint32_t tokens) {
   }
   of_.pages.reach(job, job.position + tokens);
   of_.device.begin(job);
+  const auto states = of_.pages.wanted_states(job, job.position + tokens);
   const std::span<const token_id> all(job.tokens);
   step_.push_back({slot_id{job.slot}, job.position,
                    known ? all.subspan(job.position, tokens) : std::span<const token_id>{}, ask,
-                   job.pool ? &*job.pool : nullptr});
+                   job.pool ? &*job.pool : nullptr, 1, states});
   job.begun = true;
   job.position += tokens;
   job.lease.written = std::max(job.lease.written, job.position);

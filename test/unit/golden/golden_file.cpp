@@ -135,6 +135,13 @@ const std::vector<std::string>& tiny_golden_names() {
   return names;
 }
 
+const std::vector<std::string>& hybrid_golden_names() {
+  static const std::vector<std::string> names{
+      "qwen35",  "qwen35-one",    "qwen35moe",           "qwen3next",  "qwen3next-four", "lfm2",
+      "lfm2moe", "granitehybrid", "granitehybrid-dense", "nemotron_h", "nemotron_h_moe"};
+  return names;
+}
+
 std::vector<float> read_layer_inputs(const std::string& model_name, std::size_t count) {
   return read_floats(golden_dir("families") / (model_name + ".inputs.f32"), count);
 }

@@ -58,6 +58,8 @@ struct greedy_golden {
 
 /// The models of test/data/golden, and those of test/data/families, of which each family has one at least.
 [[nodiscard]] const std::vector<std::string>& tiny_golden_names();
+/// Of families with other layers than attention, of which CUDA has none yet.
+[[nodiscard]] const std::vector<std::string>& hybrid_golden_names();
 /// What layers have of the first tokens of a model's golden beside the stream, [tokens][layers][values].
 [[nodiscard]] std::vector<float> read_layer_inputs(const std::string& model_name, std::size_t count);
 /// All throw std::runtime_error, or what Boost.JSON throws, when the golden is missing or malformed.

@@ -32,7 +32,13 @@ constexpr double half_kv_share = 0.5;
 // Where no value is hit, which is so at one position at least, plain f32 noise is left.
 constexpr double noise_bound = 3e-6;
 
-const std::vector<std::string>& model_names = orcd::test::tiny_golden_names();
+std::vector<std::string> all_names() {
+  std::vector<std::string> names = orcd::test::tiny_golden_names();
+  const std::vector<std::string>& hybrids = orcd::test::hybrid_golden_names();
+  names.insert(names.end(), hybrids.begin(), hybrids.end());
+  return names;
+}
+const std::vector<std::string> model_names = all_names();
 
 double norm(std::span<const float> x) {
   double sum = 0.0;

@@ -91,7 +91,8 @@ class adapter_rig {
     std::vector<engine::kv_page> pages;
     for (std::uint32_t i = 0; i < pages_; ++i)
       pages.push_back(static_cast<engine::kv_page>(slot * pages_ + i));
-    device_->begin({engine::slot_id{slot}, pages, {}, {}, run.adapters});
+    const std::vector<engine::group_pages> further(device_->kv_pages().group_count);
+    device_->begin({engine::slot_id{slot}, pages, {}, {}, run.adapters, further});
   }
 
   /// Runs sequence i in slot i, all in the same steps, until each has its tokens.

@@ -96,4 +96,34 @@ BOOST_AUTO_TEST_CASE(there_are_only_so_many_groups) {
   BOOST_TEST(plan.of_layer == (std::vector<std::uint32_t>{0, 3, 2, 1, 0}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(states_are_the_last_group_and_take_no_part_in_the_others) {
+  auto spec = spec_of({0, 128, 0, 0});
+  spec.recurrence = {.conv_kernel = 4,
+                     .key_heads = 2,
+                     .value_heads = 4,
+                     .key_length = 16,
+                     .value_length = 16,
+                     .norm_groups = 4};
+  for (const std::size_t layer : {2U, 3U}) {
+    spec.layers[layer].mixer = engine::mixer_kind::delta_net;
+    spec.layers[layer].heads = spec.layers[layer].kv_heads = 0;
+  }
+  const gpu::kv_demand demand{.slots = 4, .context = 16'384};
+  const auto plan = gpu::kv_groups::of(spec, demand);
+  BOOST_TEST_REQUIRE(plan.count() == 3U);
+  BOOST_TEST(plan.geometry.has_states());
+  const engine::kv_group& states = plan.geometry.groups[1];
+  BOOST_TEST((states.need == engine::kv_need::state));
+  BOOST_TEST(states.page_bytes == 2U * (4 * 16 * 16 + 3 * (2 * 2 * 16 + 4 * 16)) * sizeof(float));
+  BOOST_TEST(plan.geometry.page_bytes == page);
+  BOOST_TEST(states.pages == (plan.geometry.page_bytes + plan.geometry.groups[0].page_bytes) *
+                                 plan.geometry.pages / 8 / states.page_bytes);
+  BOOST_TEST(states.boundary_pages == states.pages);
+  auto few = demand;
+  few.context = 256;
+  BOOST_TEST(gpu::kv_groups::of(spec, few).geometry.further().back().pages == 8U);
+  few.boundaries = {.bytes = 0};
+  BOOST_TEST(gpu::kv_groups::of(spec, few).geometry.further().back().pages == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

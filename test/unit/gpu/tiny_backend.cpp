@@ -12,11 +12,13 @@ namespace {
 
 /// One of each family, and of each way that its layers may be made.
 constexpr const char* family_files[] = {
-    "olmo3",        "exaone4-windows", "granite",       "granitemoe-shared", "smollm3",
-    "seed_oss",     "mistral3",        "starcoder2",    "qwen3moe",          "qwen2moe",
-    "gemma2",       "gemma3",          "command-r",     "command-r-plus",    "cohere2",
-    "glm4",         "glm4moe",         "deepseek2",     "deepseek2-glm",     "deepseek2-groups",
-    "deepseek2-v2", "ernie4_5-moe",    "gemma4-inputs", "gemma4-odd",        "gemma4-experts"};
+    "olmo3",         "exaone4-windows", "granite",        "granitemoe-shared", "smollm3",
+    "seed_oss",      "mistral3",        "starcoder2",     "qwen3moe",          "qwen2moe",
+    "gemma2",        "gemma3",          "command-r",      "command-r-plus",    "cohere2",
+    "glm4",          "glm4moe",         "deepseek2",      "deepseek2-glm",     "deepseek2-groups",
+    "deepseek2-v2",  "ernie4_5-moe",    "gemma4-inputs",  "gemma4-odd",        "gemma4-experts",
+    "qwen35-one",    "qwen35moe",       "qwen3next-four", "lfm2moe",           "granitehybrid",
+    "nemotron_h_moe"};
 
 }  // namespace
 

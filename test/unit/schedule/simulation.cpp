@@ -60,7 +60,7 @@ kv_geometry simulation::pages() {
   if (need_ == layers::all_positions && one_in(4)) return {};
   const auto size = static_cast<std::uint32_t>(1 + below(9));
   const std::uint32_t most = (prompt_max + output_max - 1 + size - 1) / size;
-  const bool scarce = need_ == layers::windows_too && one_in(2);
+  const bool scarce = need_ != layers::all_positions && one_in(2);
   return {size, most + static_cast<std::uint32_t>(below(scarce ? 3 : std::uint64_t{most} * slots_))};
 }
 
@@ -80,6 +80,17 @@ void simulation::add_windows(fake_options& to) {
                   group.boundary_pages;
     group.page_bytes = below(200);
   }
+}
+
+// Sometimes beside windows; no pages for states, one, some or many.
+void simulation::add_states(fake_options& to) {
+  if (one_in(3)) add_windows(to);
+  kv_group& group = to.pages.groups.at(to.pages.group_count++);
+  group.need = kv_need::state;
+  group.pages = group.boundary_pages =
+      one_in(6) ? 0 : static_cast<std::uint32_t>(1 + below(one_in(3) ? 2 : 20));
+  to.pages.page_bytes = 100;
+  group.page_bytes = below(400);
 }
 
 // While a step runs, time passes, clients act and a targeted cancel interrupts, as on two threads.
@@ -104,8 +115,12 @@ fake_options simulation::options() {
     out.faults.push_back({20 + below(150), errc::cuda_error, one_in(2)});
     injected_.insert(errc::cuda_error);
   }
-  if (need_ == layers::windows_too) {
-    add_windows(out);
+  if (need_ != layers::all_positions) {
+    if (need_ == layers::states_too) {
+      add_states(out);
+    } else {
+      add_windows(out);
+    }
     if (one_in(8)) {
       out.extend_out_of_memory = 1 + below(60);
       injected_.insert(errc::vram_oom);
@@ -352,7 +367,7 @@ void simulation::check_bounds() const {
 
 void simulation::check_windows(const window_counts& counts) const {
   std::uint32_t written = 0;
-  for (std::uint32_t i = 1; i <= device_.kv_pages().group_count; ++i) written += device_.windows().written(i);
+  for (std::uint32_t i = 1; i <= device_.kv_pages().group_count; ++i) written += device_.written(i);
   require(written <= counts.pages_used + counts.pages_kept, "a free page of a window was not cleared");
   require(scheduler_->running() > 0 || counts.pages_used == 0, "a job that has ended has pages of a window");
   require(counts.boundaries > 0 || counts.pages_kept == 0, "pages that no boundary keeps");
@@ -379,6 +394,7 @@ void simulation::settle() {
   coverage_["boundaries left"] += pages.windows.boundaries;
   coverage_["boundaries given up"] += pages.windows.boundaries_given_up;
   coverage_["positions read"] += device_.windows().read();
+  coverage_["states loaded"] += device_.states().loaded();
   coverage_["set back"] += scheduler_->counts().preemptions;
   coverage_["drafts right"] += scheduler_->counts().drafts.right;
   coverage_["drafts wrong"] += scheduler_->counts().drafts.tokens - scheduler_->counts().drafts.right;

@@ -26,7 +26,7 @@ using coverage = std::map<std::string, std::uint64_t>;
 class simulation {
  public:
   /// What the layers of the model need.
-  enum class layers : std::uint8_t { all_positions, windows_too };
+  enum class layers : std::uint8_t { all_positions, windows_too, states_too };
   simulation(std::uint64_t seed, coverage& seen, layers need = layers::all_positions);
   /// Throws std::runtime_error naming the broken rule.
   void run();
@@ -81,6 +81,7 @@ class simulation {
   [[nodiscard]] engine::speculation drafts();
   [[nodiscard]] engine::kv_geometry pages();
   void add_windows(fake_options& to);
+  void add_states(fake_options& to);
   void check_windows(const engine::window_counts& counts) const;
 };
 

@@ -75,4 +75,22 @@ BOOST_AUTO_TEST_CASE(windows_read_what_a_job_of_its_own_would_have_written_in_10
   BOOST_TEST(seen["set back"] > 20U);
 }
 
+// A sequence goes on from a state of its own tokens alone, whatever was evicted, lost, drafted or preempted.
+BOOST_AUTO_TEST_CASE(states_are_those_of_the_tokens_before_them_in_10_000_schedules) {
+  coverage seen;
+  if (const char* chosen = std::getenv("ORCD_SIM_SEED")) {
+    run_seed(std::strtoull(chosen, nullptr, 10), seen, simulation::layers::states_too);
+    return;
+  }
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+    run_seed(seed, seen, simulation::layers::states_too);
+  }
+  for (const auto& [what, count] : seen) BOOST_TEST_MESSAGE(what << ": " << count);
+  for (const char* what : {"end: length", "end: end token", "error: CANCELLED", "error: VRAM_OOM",
+                           "steps computed again", "cache hits", "states loaded", "boundaries left",
+                           "boundaries given up", "drafts right", "drafts wrong", "evictions", "set back"}) {
+    BOOST_TEST(seen[what] > 1'000U, what << " happened only " << seen[what] << " times");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

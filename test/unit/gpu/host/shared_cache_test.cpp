@@ -68,6 +68,8 @@ BOOST_AUTO_TEST_SUITE(host_shared_cache)
 
 BOOST_AUTO_TEST_CASE(another_engine_goes_on_with_the_same_bits) {
   for (const auto& [name, options] : every_tiny_model()) {
+    // States are not in the cache that another engine gets.
+    if (tiny_backend(options).model().spec.is_recurrent()) continue;
     for (const auto type : {engine::kv_type::f16, engine::kv_type::q8_0}) {
       const writer_and_reader pair(options, {type, type});
       auto reader = pair.reader();

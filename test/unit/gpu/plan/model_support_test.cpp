@@ -126,4 +126,18 @@ BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
   BOOST_TEST(gpu::check_cuda_support(mixed).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(layers_with_a_state_are_refused_in_one_line) {
+  for (const auto kind :
+       {engine::mixer_kind::delta_net, engine::mixer_kind::mamba2, engine::mixer_kind::short_conv}) {
+    model_spec hybrid = plain();
+    hybrid.architecture = "qwen35";
+    hybrid.layers[1].mixer = kind;
+    const auto refused = gpu::check_cuda_support(hybrid);
+    BOOST_TEST_REQUIRE(!refused);
+    BOOST_TEST(refused.error().message.find("(architecture qwen35): the CUDA backend has no kernels") !=
+               std::string::npos);
+    BOOST_TEST(refused.error().message.find('\n') == std::string::npos);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

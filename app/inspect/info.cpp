@@ -146,6 +146,10 @@ void append_summary(std::string& out, const engine::gguf_file& file,
     append_line(out, "model         %s: %zu layers, embedding %u, vocabulary %u, context %u",
                 one_line(spec.name).c_str(), spec.layers.size(), spec.embedding, spec.vocab,
                 spec.context_length);
+    if (spec.predicting_layers > 0)
+      append_line(out,
+                  "not loaded    its last %u layer(s), which predict further tokens (multi-token prediction)",
+                  spec.predicting_layers);
   } else {
     out += "not servable  " + one_line(model.error().message) + "\n";
   }

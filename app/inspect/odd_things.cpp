@@ -64,9 +64,9 @@ void add_unquantized(const gguf_file& file, std::vector<std::string>& out) {
 }
 
 void add_arrays(const gguf_file& file, std::vector<std::string>& out) {
-  constexpr std::array<std::string_view, 4> of_layers{".attention.head_count", ".attention.head_count_kv",
-                                                      ".feed_forward_length",
-                                                      ".attention.sliding_window_pattern"};
+  constexpr std::array<std::string_view, 5> of_layers{
+      ".attention.head_count", ".attention.head_count_kv", ".feed_forward_length",
+      ".attention.sliding_window_pattern", ".attention.recurrent_layers"};
   std::vector<std::string_view> names;
   for (const auto& entry : file.entries()) {
     const bool told = std::any_of(of_layers.begin(), of_layers.end(),
@@ -74,6 +74,18 @@ void add_arrays(const gguf_file& file, std::vector<std::string>& out) {
     if (told && std::holds_alternative<engine::gguf_array>(entry.value.value)) names.push_back(entry.key);
   }
   if (!names.empty()) out.push_back("its layers differ, by arrays of a value for each: " + some_of(names));
+}
+
+std::string layers_with_states(const engine::model_spec& spec) {
+  if (!spec.is_recurrent()) return {};
+  std::size_t states = 0, convolutions = 0, attend = 0;
+  for (const engine::layer_spec& layer : spec.layers) {
+    states += engine::has_state(layer.mixer) ? 1U : 0U;
+    convolutions += layer.mixer == engine::mixer_kind::short_conv ? 1U : 0U;
+    attend += layer.mixer == engine::mixer_kind::attention ? 1U : 0U;
+  }
+  return std::to_string(attend) + " of its layers attend, " + std::to_string(states) +
+         " have a recurrent state, " + std::to_string(convolutions) + " a short convolution";
 }
 
 std::string stretched_positions(const engine::model_spec& spec) {
@@ -122,6 +134,10 @@ std::vector<std::string> odd_in_model(const gguf_file& file, const engine::model
     out.emplace_back("the embedding is the output head, too");
   if (m.spec.embedding_before != 0 || m.spec.ffn_before != 0)
     out.emplace_back("its widths were padded with zeros by a converter");
+  if (m.spec.predicting_layers > 0)
+    out.push_back("its last " + std::to_string(m.spec.predicting_layers) +
+                  " layer(s) predict further tokens (multi-token prediction), and are not loaded");
+  if (std::string text = layers_with_states(m.spec); !text.empty()) out.push_back(std::move(text));
   if (std::string text = stretched_positions(m.spec); !text.empty()) out.push_back(std::move(text));
   return out;
 }

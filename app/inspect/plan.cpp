@@ -121,6 +121,7 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
                         std::pair{"workspace", plan.bytes.workspace_bytes},
                         std::pair{"logits", plan.bytes.logits_bytes}};
   for (const auto& [name, bytes] : rows) out += row_of(name, bytes);
+  if (plan.bytes.states_bytes > 0) out += row_of("states", plan.bytes.states_bytes);
   if (plan.bytes.adapters_bytes > 0) out += row_of("adapters", plan.bytes.adapters_bytes);
   out += row_of("total", plan.bytes.total());
   if (plan.gpu) out += as_text(*plan.gpu);
@@ -145,6 +146,7 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
                    {"workspace_bytes", plan.bytes.workspace_bytes},
                    {"logits_bytes", plan.bytes.logits_bytes},
                    {"total_bytes", plan.bytes.total()}};
+  if (plan.bytes.states_bytes > 0) out["states_bytes"] = plan.bytes.states_bytes;
   if (plan.bytes.adapters_bytes > 0) out["adapters_bytes"] = plan.bytes.adapters_bytes;
   if (plan.gpu) out["gpu"] = as_object(*plan.gpu);
   return json::serialize(out) + "\n";

@@ -385,6 +385,8 @@ void host_backend::launch(std::span<const engine::sequence_step> sequences,
   requests_.clear();
   computed_.clear();
   draft_rows_ = 0;
+  // Of a launch that threw.
+  if (forward_->recurrence().any()) forward_->recurrence().forget_copies();
   for (const engine::sequence_step& sequence : sequences) computed_.push_back(add_sequence(sequence));
   if (forward_->columns() > 0 && !forward_->run(requests_, logits_.get(), interrupt)) {
     interrupted_ = true;

@@ -36,6 +36,7 @@ class host_recurrence {
   void clear_page(engine::kv_page page) noexcept;
   /// The slot's part of the next step copies these when it passes them.
   void copy_in_step(std::uint32_t slot, std::span<const engine::state_copy> wanted);
+  void forget_copies() noexcept { copies_.clear(); }
   /// The next step has these columns: those of a sequence are neighbours, and go on behind what the slot has,
   /// or as far before its end as drafts may be dropped.
   void begin_step(const host_workspace& work, std::uint32_t columns);

@@ -128,7 +128,7 @@ void page_plan::keep_state(sequence& job) noexcept {
 void page_plan::keep_last_state(sequence& job) {
   if (!cache_ || !job.begun || cache_->windows() == nullptr || !cache_->windows()->has_states()) return;
   const std::uint32_t position = job.computed / state_positions * state_positions;
-  if (!cache_->keeps(job.request.cache, position)) return;
+  if (position <= job.lease.held || !cache_->keeps(job.request.cache, position)) return;
   const state_copy* const wanted = cache_->windows()->want_state(job.lease.windows, position);
   if (wanted == nullptr) return;
   if (!accelerator_.keep_state(slot_id{job.slot}, *wanted))

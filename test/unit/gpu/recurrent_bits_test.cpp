@@ -338,4 +338,18 @@ BOOST_AUTO_TEST_CASE(a_slot_is_empty_for_the_next_sequence) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_step_that_is_refused_copies_no_state) {
+  const test::tiny_backend source(of_file("qwen35"));
+  const tokens all = source.prompt(20, 1);
+  fed_model model(source.model(), {.chunk = 64});
+  const auto want = model.feed(first, 0, all);
+  model.device().release(first);
+  tokens bad = all;
+  bad[12] = -1;
+  const std::vector<engine::state_copy> states{{8, 0}};
+  BOOST_CHECK_THROW(model.feed(first, 0, bad, states), engine::accelerator_failure);
+  model.device().release(first);
+  BOOST_TEST(same(model.feed(first, 0, all), want));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -253,6 +253,26 @@ BOOST_AUTO_TEST_CASE(plan) {
   BOOST_TEST(has(text.out, "workspace"));
 }
 
+BOOST_AUTO_TEST_CASE(layers_with_states_and_what_they_keep_are_told) {
+  const std::string file = std::string(ORCD_TEST_DATA) + "/families/qwen35moe.gguf";
+  const outcome info = run({"info", file});
+  BOOST_TEST(info.status == 0);
+  BOOST_TEST(has(info.out, "not loaded    its last 1 layer(s), which predict further tokens"));
+  const outcome doctor = run({"doctor", file});
+  for (const char* text :
+       {"its last 1 layer(s) predict further tokens (multi-token prediction), and are not loaded",
+        "1 of its layers attend, 1 have a recurrent state, 0 a short convolution"})
+    BOOST_TEST(has(doctor.out, text), text);
+  const auto plan = boost::json::parse(run({"plan", file, "--json", "--slots", "3"}).out);
+  // Of a layer and slot: states, rows of keys, values and decays, inputs of the convolution; three with
+  // drafts.
+  const std::uint64_t states = plan.at("states_bytes").to_number<std::uint64_t>();
+  const std::uint64_t each = 8 * 16 * 16 + 8 * (2 * 16 + 8 * 16 + 8 + 2 * 2 * 16 + 8 * 16);
+  BOOST_TEST((states == 3 * 2 * 4 * each || states == 3 * 3 * 4 * each), states);
+  BOOST_TEST(has(run({"plan", file}).out, "states"));
+  BOOST_TEST(has(run({"plan", file, "--vram-mib", "1024"}).err, "no kernels for them yet"));
+}
+
 BOOST_AUTO_TEST_CASE(a_cache_for_fewer_positions_says_how_many_jobs_have_how_many) {
   const auto plan = [&](std::string_view kv_tokens, std::string_view slots) {
     return boost::json::parse(run({"plan", model, "--json", "--ctx", "256", "--slots", slots, "--kv-tokens",

@@ -204,6 +204,7 @@ void start_up::note_loaded(const engine::memory_plan& plan, double load_ms, engi
   state.vram_bytes = device_->vram_bytes();
   state.kv_bytes = plan.kv_bytes;
   state.adapters_bytes = plan.adapters_bytes;
+  state.states_bytes = plan.states_bytes;
   state.load_percent = 100;
   state.load_bytes = model_->file.tensor_bytes();
   state.load_seconds = load_ms / 1000.0;

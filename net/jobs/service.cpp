@@ -69,6 +69,7 @@ health_facts service::facts() const {
   facts.vram_bytes = state.vram_bytes.load();
   facts.kv_bytes = state.kv_bytes.load();
   facts.adapters_bytes = state.adapters_bytes.load();
+  facts.states_bytes = state.states_bytes.load();
   facts.load_percent = state.load_percent.load();
   facts.cache = cache_now(state.cache);
   if (context.memory) facts.memory = context.memory();
@@ -105,6 +106,7 @@ metrics_snapshot service::snapshot() const {
   shot.adapters = adapters();
   shot.adapters_max = now.adapters_max;
   shot.adapters_bytes = now.adapters_bytes;
+  shot.states_bytes = now.states_bytes;
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   shot.wall_seconds = std::floor(std::chrono::duration<double>(wall).count());
   shot.resident = now.resident;

@@ -64,6 +64,7 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
       .integer("kv_bytes", facts.kv_bytes)
       .text("kv_type_k", engine::to_string(identity.kv.keys))
       .text("kv_type_v", engine::to_string(identity.kv.values));
+  if (facts.states_bytes > 0) json.integer("states_bytes", facts.states_bytes);
   if (facts.adapters_max > 0) {
     json.integer("adapters_bytes", facts.adapters_bytes)
         .integer("adapters", facts.adapters)

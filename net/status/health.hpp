@@ -43,6 +43,7 @@ struct health_facts {
   std::uint64_t vram_bytes = 0;
   std::uint64_t kv_bytes = 0;
   std::uint64_t adapters_bytes = 0;  ///< of the room for LoRA adapters
+  std::uint64_t states_bytes = 0;    ///< what layers without attention keep of slots; 0: there are none
   std::uint32_t adapters = 0;        ///< that are loaded
   std::uint32_t adapters_max = 0;    ///< 0: there is no room for any, and nothing is said of them
   std::uint32_t load_percent = 0;

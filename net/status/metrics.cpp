@@ -136,6 +136,12 @@ const adapter_list& loaded_in(const metrics_snapshot& now) {
   return now.adapters ? *now.adapters : none;
 }
 
+void render_states(metrics_text& out, const metrics_snapshot& now) {
+  if (now.states_bytes == 0) return;
+  out.family("worker_states_bytes", "gauge", "Memory of recurrent states and convolutions of the slots.")
+      .sample(static_cast<double>(now.states_bytes));
+}
+
 void render_adapters(metrics_text& out, const metrics_snapshot& now) {
   if (now.adapters_max == 0) return;
   const adapter_list& all = loaded_in(now);
@@ -276,6 +282,7 @@ std::string render_metrics(const server_metrics& metrics, const metrics_snapshot
   render_cache(out, now.cache);
   render_drafts(out, now.drafts);
   render_stored(out, now.stored);
+  render_states(out, now);
   render_adapters(out, now);
   if (extras.vllm) render_vllm(out, now);
   render_counters(out, metrics);

@@ -96,6 +96,7 @@ struct metrics_snapshot {
   shared_adapters adapters{};        ///< null: there are none
   std::uint32_t adapters_max = 0;    ///< that there is room for; 0: nothing is said of them
   std::uint64_t adapters_bytes = 0;  ///< of that room
+  std::uint64_t states_bytes = 0;    ///< what layers without attention keep of slots; 0: there are none
   double wall_seconds = 0;           ///< of the scrape, since 1970
 
   /// Share of the KV cache in use, 0 to 1.

@@ -351,6 +351,7 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
       {"mistralai-Ministral-3-14B-Reasoning-2512", magistral},
       {"Qwen3-Coder", {call_format::qwen_coder, false}},
       {"Qwen3-Instruct-2507", {call_format::hermes, false}},
+      {"Qwen3.5-4B", {call_format::qwen_coder, true}},
       {"HuggingFaceTB-SmolLM3-3B", {call_format::none, true}},
       {"own-cohere2", action},
       {"own-command-r", command},

@@ -299,6 +299,7 @@ BOOST_AUTO_TEST_CASE(health_body) {
   f.vram_bytes = 369'098'752;
   f.kv_bytes = 12'345;
   f.adapters_bytes = 678;
+  f.states_bytes = 910;
   f.adapters_max = 2;
   f.cache.hit_tokens = 77;
   f.cache.pages_used = 3;
@@ -321,8 +322,8 @@ BOOST_AUTO_TEST_CASE(health_body) {
        {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
         "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0",
         "\"pinned_bytes\":65536", "\"gpu_name\":\"NVIDIA H200\"", "\"gpu_uuid\":\"GPU-1\"",
-        "\"kv_bytes\":12345", "\"adapters_bytes\":678", "\"cache_tokens_saved\":77", "\"kv_pages_used\":3",
-        "\"kv_type_k\":\"q8_0\"", "\"kv_type_v\":\"bf16\""}) {
+        "\"kv_bytes\":12345", "\"adapters_bytes\":678", "\"states_bytes\":910", "\"cache_tokens_saved\":77",
+        "\"kv_pages_used\":3", "\"kv_type_k\":\"q8_0\"", "\"kv_type_v\":\"bf16\""}) {
     BOOST_TEST(body.find(part) != std::string::npos, part);
   }
 }

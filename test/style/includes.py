@@ -69,6 +69,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/gguf': ('engine/base',),
     'engine/safetensors': ('engine/gguf',),
     'engine/model': ('engine/gguf',),
+    # Pictures, what becomes of them, and the towers that see them.
+    'engine/media': ('engine/model',),
     # Adapters of a model, read into pairs of matrices.
     'engine/lora': ('engine/model', 'engine/safetensors'),
     'engine/text': ('engine/gguf',),
@@ -78,7 +80,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/grammar/schema': ('engine/grammar',),
     'engine/chat': ('engine/jinja', 'engine/grammar/schema'),
     # The interface that gpu/ implements and the scheduler calls.
-    'engine/accelerator': ('engine/lora', 'engine/sampling'),
+    'engine/accelerator': ('engine/lora', 'engine/media', 'engine/sampling'),
     'engine/schedule': ('engine/accelerator',),
     # How a model is told a conversation.
     'engine/conversation': ('engine/chat',),

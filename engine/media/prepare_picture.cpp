@@ -1,0 +1,163 @@
+#include "engine/media/prepare_picture.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "engine/base/ensure.hpp"
+#include "engine/media/resize.hpp"
+
+namespace orcd::engine {
+namespace {
+
+constexpr std::uint32_t low_tokens_max = 256;
+
+std::uint32_t up_to_multiple(std::uint32_t value, std::uint32_t of) noexcept {
+  return (value + of - 1) / of * of;
+}
+
+/// The longest side becomes `longest`; the other keeps the aspect, is cut to an integer and made even.
+picture_size with_longest(picture_size of, std::uint32_t longest) noexcept {
+  const double aspect = static_cast<double>(of.width) / of.height;
+  picture_size out{longest, longest};
+  if (of.width >= of.height) {
+    out.height = static_cast<std::uint32_t>(longest / aspect);
+    out.height += out.height % 2;
+  } else {
+    out.width = static_cast<std::uint32_t>(longest * aspect);
+    out.width += out.width % 2;
+  }
+  return {std::max(out.width, 1U), std::max(out.height, 1U)};
+}
+
+/// Both sides become multiples of a tile, the shorter one by the aspect of the longer one's new length.
+picture_size in_tiles(picture_size of, std::uint32_t tile) noexcept {
+  const double aspect = static_cast<double>(of.width) / of.height;
+  if (of.width >= of.height) {
+    const std::uint32_t width = up_to_multiple(of.width, tile);
+    return {width, up_to_multiple(static_cast<std::uint32_t>(width / aspect), tile)};
+  }
+  const std::uint32_t height = up_to_multiple(of.height, tile);
+  return {up_to_multiple(static_cast<std::uint32_t>(height * aspect), tile), height};
+}
+
+/// To the nearest multiples, ties to even ones, unless the product leaves the limits.
+picture_size in_multiples(picture_size of, std::uint32_t factor, std::uint64_t least,
+                          std::uint64_t most) noexcept {
+  const double f = factor;
+  const double area = static_cast<double>(of.width) * of.height;
+  const auto as_side = [&](double multiples) { return static_cast<std::uint32_t>(multiples) * factor; };
+  const picture_size near{as_side(std::nearbyint(of.width / f)), as_side(std::nearbyint(of.height / f))};
+  const std::uint64_t product = std::uint64_t{near.width} * near.height;
+  if (product > most) {
+    const double scale = std::sqrt(area / static_cast<double>(most));
+    return {std::max(factor, as_side(std::floor(of.width / scale / f))),
+            std::max(factor, as_side(std::floor(of.height / scale / f)))};
+  }
+  if (product < least) {
+    const double scale = std::sqrt(static_cast<double>(least) / area);
+    return {as_side(std::ceil(of.width * scale / f)), as_side(std::ceil(of.height * scale / f))};
+  }
+  return near;
+}
+
+picture cut(const picture& from, std::uint32_t x, std::uint32_t y, std::uint32_t side) {
+  picture out{side, side, std::vector<std::uint8_t>(std::size_t{side} * side * 3)};
+  const std::size_t row_bytes = std::size_t{side} * 3;
+  for (std::uint32_t i = 0; i < side; ++i) {
+    const auto row = from.row(y + i).subspan(std::size_t{x} * 3, row_bytes);
+    std::copy(row.begin(), row.end(), out.rgb.begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
+  }
+  return out;
+}
+
+prepared_picture prepare_tiles(const picture& from, const picture_rules& rules, picture_detail detail) {
+  const std::uint32_t tile = rules.side;
+  const picture_size first = with_longest({from.width, from.height}, rules.longest);
+  picture whole = resize(from, first.width, first.height, rules.filter);
+  prepared_picture out;
+  if (detail == picture_detail::low) {
+    out.views.push_back(resize(whole, tile, tile, rules.filter));
+    return out;
+  }
+  const picture_size second = in_tiles(first, tile);
+  whole = resize(whole, second.width, second.height, rules.filter);
+  if (second.width <= tile && second.height <= tile) {
+    out.views.push_back(std::move(whole));
+    return out;
+  }
+  out.tile_rows = second.height / tile;
+  out.tile_columns = second.width / tile;
+  for (std::uint32_t y = 0; y < second.height; y += tile)
+    for (std::uint32_t x = 0; x < second.width; x += tile) out.views.push_back(cut(whole, x, y, tile));
+  out.views.push_back(resize(whole, tile, tile, rules.filter));
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t tokens_of_view(const picture_rules& rules, picture_size size) noexcept {
+  const std::uint32_t side = rules.patch * rules.merge;
+  return (size.width / side) * (size.height / side);
+}
+
+result<void> check_picture_size(picture_size size) {
+  const auto [shorter, longer] = std::minmax(size.width, size.height);
+  const std::string is = "the picture is " + std::to_string(size.width) + " by " +
+                         std::to_string(size.height) + " pixels; ";
+  if (shorter == 0) return error(errc::invalid_request, is + "each side must be at least 1");
+  if (longer > picture_limits::side_max) {
+    return error(errc::invalid_request,
+                 is + "the limit of a side is " + std::to_string(picture_limits::side_max));
+  }
+  if (longer > std::uint64_t{shorter} * picture_limits::aspect_max) {
+    return error(errc::invalid_request, is + "a side may be at most " +
+                                            std::to_string(picture_limits::aspect_max) +
+                                            " times as long as the other");
+  }
+  return {};
+}
+
+picture_size view_size(const picture_rules& rules, picture_size of, picture_detail detail) {
+  if (rules.layout == picture_layout::square) return {rules.side, rules.side};
+  if (rules.layout == picture_layout::tiles) {
+    if (detail == picture_detail::low) return {rules.side, rules.side};
+    return in_tiles(with_longest(of, rules.longest), rules.side);
+  }
+  std::uint64_t most = rules.pixels_max;
+  if (detail == picture_detail::low)
+    most = std::min(most, std::uint64_t{low_tokens_max} * rules.factor * rules.factor);
+  return in_multiples(of, rules.factor, std::min(rules.pixels_min, most), most);
+}
+
+prepared_picture prepare_picture(const picture& from, const picture_rules& rules, picture_detail detail) {
+  if (rules.layout == picture_layout::tiles) return prepare_tiles(from, rules, detail);
+  const picture_size size = view_size(rules, {from.width, from.height}, detail);
+  prepared_picture out;
+  out.views.push_back(resize(from, size.width, size.height, rules.filter));
+  return out;
+}
+
+void fill_pixel_values(const picture_rules& rules, std::span<float> out) noexcept {
+  ORCD_ENSURE(out.size() == 768);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const auto share = static_cast<float>(static_cast<double>(byte) * (1.0 / 255.0));
+      out[channel * 256 + byte] = (share - rules.mean[channel]) / rules.deviation[channel];
+    }
+  }
+}
+
+void copy_patch(const picture& view, const picture_rules& rules, std::uint32_t x, std::uint32_t y,
+                std::span<const float> values, std::span<float> out) noexcept {
+  const std::size_t side = rules.patch;
+  for (std::size_t row = 0; row < side; ++row) {
+    const auto pixels = view.row(y + static_cast<std::uint32_t>(row)).subspan(std::size_t{x} * 3, side * 3);
+    for (std::size_t column = 0; column < side; ++column)
+      for (std::size_t channel = 0; channel < 3; ++channel)
+        out[(channel * side + row) * side + column] = values[channel * 256 + pixels[column * 3 + channel]];
+  }
+}
+
+}  // namespace orcd::engine

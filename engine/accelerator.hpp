@@ -27,6 +27,8 @@ namespace orcd::engine {
 
 struct lora_adapter;
 struct model;
+struct prepared_picture;
+struct tower;
 
 /// Thrown by an accelerator when its environment fails in a way that ends every sequence (a CUDA
 /// error, a lost device). Caught in one place, the scheduler's step.
@@ -56,6 +58,26 @@ struct active_adapter {
   float strength = 1.0F;    ///< finite
 };
 
+/// Encoded media are kept in blocks of so many rows.
+inline constexpr std::uint32_t media_block_rows = 64;
+
+/// What turns pictures into rows of the model's width, and room for such rows.
+struct media_room {
+  const tower* encoder = nullptr;  ///< null: there is none; outlives the accelerator
+  std::uint32_t blocks = 0;        ///< of media_block_rows rows
+};
+
+/// Positions of a sequence that have rows of a medium in the place of tokens' embeddings.
+struct media_rows {
+  std::uint32_t position = 0;  ///< of the first; so many follow one another
+  std::uint32_t count = 0;
+  std::uint32_t first = 0;  ///< the medium's row that stands there
+  /// Of the medium: its i-th row is the (i % media_block_rows)-th of blocks[i / media_block_rows].
+  std::span<const std::uint32_t> blocks;
+  /// Each attends to all of them, whatever the window; then a step that has one has all that follow it.
+  bool see_each_other = false;
+};
+
 /// What the accelerator was told to plan for.
 struct accelerator_config {
   std::uint32_t slots = 1;
@@ -79,6 +101,7 @@ struct accelerator_config {
   /// chunk_tokens() that is asked for; 0: as the accelerator does best with the model. The host backend and
   /// models that embed or rank do not look at it.
   std::uint32_t chunk_tokens = 0;
+  media_room media{};
 };
 
 /// What a group of layers needs of a sequence's past.
@@ -171,9 +194,11 @@ struct memory_plan {
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;  ///< room for adapters and what steps need to apply them
   std::uint64_t states_bytes = 0;    ///< what layers without attention keep of the slots' sequences
+  std::uint64_t media_bytes = 0;     ///< encoded media, and what encoding needs
   std::uint64_t pinned_bytes = 0;    ///< of host memory; not part of total()
   [[nodiscard]] std::uint64_t total() const noexcept {
-    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes + adapters_bytes + states_bytes;
+    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes + adapters_bytes + states_bytes +
+           media_bytes;
   }
 };
 
@@ -231,6 +256,8 @@ struct sequence_step {
   /// its first and up to its end. Read before launch() returns. None with drafts. A step that computes
   /// nothing for the sequence copies none.
   std::span<const state_copy> states = {};
+  /// Where the tokens are media_token, in the order of positions. Such a step has no drafts.
+  std::span<const media_rows> media = {};
 
   /// Positions that the step fills.
   [[nodiscard]] std::uint32_t count() const noexcept {
@@ -293,6 +320,15 @@ class accelerator {
   [[nodiscard]] virtual bool continue_adapter() { return true; }
   /// Forgets the adapter at `index`, if there is one; as for put_adapter(), no sequence has it.
   virtual void drop_adapter(std::uint32_t index) noexcept = 0;
+
+  /// Blocks for the rows of encoded media, the same after load(); 0: it takes none.
+  [[nodiscard]] virtual std::uint32_t media_blocks() const noexcept { return 0; }
+  /// Turns a picture into rows of the model's width, which it puts into the given blocks; no step that was
+  /// not collected reads them. In slices, so that steps go on between them: begins it, in place of one that
+  /// has not ended, and does the next slice; returns whether that was the last. The picture stays as it is
+  /// until then. Its rows depend on nothing else. Throws accelerator_failure.
+  virtual void begin_picture(const prepared_picture&, std::span<const std::uint32_t>) { refuse_pictures(); }
+  [[nodiscard]] virtual bool continue_picture() { refuse_pictures(); }
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It
@@ -382,6 +418,11 @@ class accelerator {
   /// After accelerator_failure: the device itself is gone or broken, so that a new process would fail
   /// on it as well.
   [[nodiscard]] virtual bool device_lost() const noexcept { return false; }
+
+ private:
+  [[noreturn]] void refuse_pictures() const {
+    throw accelerator_failure(errc::internal, std::string("the ") + name() + " backend takes no pictures");
+  }
 };
 
 }  // namespace orcd::engine

@@ -23,8 +23,11 @@ std::span<const breaker_row> rows_of(const dry_breakers& breakers, token_id toke
   return {begin, end};
 }
 
-/// How many tokens the window has behind its last breaker. One that its end cuts is none yet.
+/// How many tokens the window has behind its last breaker, and its last medium. One that its end cuts is none
+/// yet.
 std::size_t after_last_breaker(const dry_breakers* breakers, std::span<const token_id> window) {
+  const auto medium = std::find(window.rbegin(), window.rend(), media_token);
+  if (medium != window.rend()) window = window.last(static_cast<std::size_t>(medium - window.rbegin()));
   if (breakers == nullptr) return window.size();
   for (std::size_t behind = 0; behind < window.size(); ++behind) {
     const std::size_t at = window.size() - 1 - behind;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/schedule/page_keys.hpp"
 
 namespace orcd::engine {
 
@@ -13,14 +14,15 @@ const boundary* boundary_store::deepest(const prefix_tree::match& known, const s
   if (all_.empty()) return nullptr;
   for (std::size_t level = known.whole.size() + 1; level-- > 0;) {
     const auto* parent = level == 0 ? nullptr : known.whole[level - 1];
-    const auto rest = tokens.subspan(level * page_positions);
+    const auto before = static_cast<std::uint32_t>(level * page_positions);
+    const auto rest = tokens.subspan(keys_of(tokens, before).size());
     const boundary* best = nullptr;
     const auto [begin, end] = below_.equal_range(parent);
     for (auto next = begin; next != end; ++next) {
       const boundary& one = *next->second;
       if (one.offset > rest.size() || (best != nullptr && one.offset <= best->offset)) continue;
-      const auto own = prefix_tree::tokens_of(one.at).first(one.offset);
-      if (!std::equal(own.begin(), own.end(), rest.begin())) continue;
+      const auto own = keys_of(prefix_tree::tokens_of(one.at), one.offset);
+      if (own.size() > rest.size() || !std::equal(own.begin(), own.end(), rest.begin())) continue;
       if (parent == nullptr && prefix_tree::salt_of(one.at) != salt) continue;
       best = &one;
     }
@@ -38,13 +40,13 @@ const boundary* boundary_store::find(const prefix_tree::node* at, std::uint32_t 
 }
 
 const boundary* boundary_store::find_like(const prefix_tree::node* at, std::uint32_t offset) const {
-  const auto wanted = prefix_tree::tokens_of(at).first(offset);
+  const auto wanted = keys_of(prefix_tree::tokens_of(at), offset);
   const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
   for (auto next = begin; next != end; ++next) {
     const boundary& one = *next->second;
     if (one.offset != offset || prefix_tree::salt_of(one.at) != prefix_tree::salt_of(at)) continue;
-    const auto own = prefix_tree::tokens_of(one.at).first(offset);
-    if (std::equal(own.begin(), own.end(), wanted.begin())) return &one;
+    const auto own = keys_of(prefix_tree::tokens_of(one.at), offset);
+    if (std::equal(own.begin(), own.end(), wanted.begin(), wanted.end())) return &one;
   }
   return nullptr;
 }

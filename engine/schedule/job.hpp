@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/media/picture.hpp"
 #include "engine/model/pooling.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
@@ -25,6 +27,29 @@ using steady_time = std::chrono::steady_clock::time_point;
 /// The most jobs that may be waiting or running at once, whatever the options say.
 inline constexpr std::uint32_t jobs_max = 65'536;
 
+/// A medium begins at a position: what it is, for those who compare sequences. The words are its digest, all
+/// below any token and other than media_token.
+struct media_mark {
+  std::uint32_t position = 0;
+  std::array<token_id, 9> words{};
+};
+
+/// Positions of the prompt, which has media_token there, that a medium's rows stand at.
+struct media_run {
+  std::uint32_t position = 0;
+  std::uint32_t count = 0;
+  std::uint32_t first = 0;  ///< of the medium's rows
+};
+
+/// A picture of a job's prompt.
+struct job_medium {
+  std::shared_ptr<const prepared_picture> picture;
+  std::string digest;           ///< 64 hexadecimal digits, of its pixels, its tower and what it was asked for
+  std::uint32_t rows = 0;       ///< that it becomes
+  std::vector<media_run> runs;  ///< in order; together they are the rows, each once
+  bool see_each_other = false;  ///< the rows of a run
+};
+
 /// What a job takes from the prefix cache and leaves in it. Only jobs with the same salt, and the same
 /// adapters, share anything.
 struct cache_request {
@@ -32,6 +57,7 @@ struct cache_request {
   std::string salt = {};     ///< of the tenant
   std::string session = {};  ///< a conversation whose last state is kept for its next request; or empty
   std::uint32_t system_tokens = 0;  ///< the prompt's first tokens that other conversations share; 0 = unknown
+  std::vector<media_mark> media = {};  ///< of the prompt, in order; the scheduler sets it
 };
 
 /// The tokens of one text, or of two in a row where the model gives the second a token type of its own.
@@ -104,6 +130,8 @@ struct job_request {
   /// Text that the output is expected to repeat, as drafts (engine/schedule/draft_source.hpp). Changes no
   /// token of the output.
   std::vector<token_id> prediction = {};
+  /// Pictures of the prompt, in order. Then the prompt's last token is none of theirs, and score_from is 0.
+  std::vector<job_medium> media = {};
 
   /// Tokens of the prompt, or of all inputs together.
   [[nodiscard]] std::uint32_t tokens_in() const noexcept {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/schedule/page_keys.hpp"
 
 namespace orcd::engine {
 
@@ -164,7 +165,7 @@ bool kv_cache::keeps(const cache_request& wish, std::uint32_t computed) const no
 
 prefix_tree::match kv_cache::look_up(const cache_request& wish, std::span<const token_id> prompt) const {
   if (!config_.share || !wish.enabled) return {};
-  auto found = tree_.find(wish.salt, prompt.first(prompt.size() - 1));
+  auto found = tree_.find(wish.salt, page_keys(wish, prompt).of(0, prompt.size() - 1));
   const std::size_t tokens = found.whole.size() * geometry_.page_positions + found.positions;
   if (tokens < config_.tokens_min) return {};
   return found;
@@ -181,7 +182,8 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
       static_cast<std::uint32_t>(found.whole.size()) * geometry_.page_positions + found.positions;
   const boundary* from = nullptr;
   if (windows_.any() && known > 0) {
-    from = windows_.cut(found, wish.salt, prompt.first(prompt.size() - 1), config_.tokens_min);
+    page_keys keys(wish, prompt);
+    from = windows_.cut(found, wish.salt, keys.of(0, prompt.size() - 1), config_.tokens_min);
   }
   auto lease = lend(std::move(found), positions, leave, from != nullptr);
   if (!lease && from != nullptr) {
@@ -303,9 +305,10 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
                                  std::uint32_t computed, const std::function<void()>& before) {
   const auto prompt_tokens = static_cast<std::uint32_t>(prompt.size());
   std::vector<kv_page> unused;
+  page_keys keys(wish, prompt);
   while (wants_page(lease, wish, prompt_tokens, computed)) {
     auto* parent = lease.path.empty() ? nullptr : lease.path.back();
-    auto* at = tree_.next(wish.salt, parent, prompt.subspan(computed, geometry_.page_positions));
+    auto* at = tree_.next(wish.salt, parent, keys.of(computed, geometry_.page_positions));
     if (at == nullptr) break;
     if (unused.empty()) before();
     use(at);
@@ -340,13 +343,14 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
   if (!keeps(wish, computed)) return;
   ORCD_ENSURE(computed <= tokens.size());
   const std::uint32_t size = geometry_.page_positions;
+  page_keys keys(wish, tokens);
   while ((lease.path.size() + 1) * size <= computed) {
     const std::size_t index = lease.path.size();
     auto* parent = index == 0 ? nullptr : lease.path.back();
-    const auto made = tree_.insert(wish.salt, parent, tokens.subspan(index * size, size), lease.pages[index]);
+    const auto made = tree_.insert(wish.salt, parent, keys.of(index * size, size), lease.pages[index]);
     use(made.at);
     lease.path.push_back(made.at);
-    note(lease, index, wish.salt, tokens.subspan(index * size, size), parent);
+    if (wish.media.empty()) note(lease, index, wish.salt, tokens.subspan(index * size, size), parent);
     if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1}, {});
   }
   const auto published = static_cast<std::uint32_t>(lease.path.size()) * size;
@@ -377,7 +381,8 @@ prefix_tree::node* kv_cache::leave_in_tree(kv_lease& lease, const cache_request&
   auto* last = whole == 0 ? nullptr : lease.path.back();
   std::size_t next = whole;
   if (keeps(wish, computed) && computed > whole * size) {
-    const auto tail = tokens.subspan(std::size_t{whole} * size, computed - whole * size);
+    page_keys keys(wish, tokens);
+    const auto tail = keys.of(std::size_t{whole} * size, computed - whole * size);
     const auto made = tree_.insert(wish.salt, last, tail, lease.pages[next++]);
     if (made.unused) unused.push_back(*made.unused);
     last = made.at;

@@ -72,8 +72,11 @@ void lookup_drafts::copy_from(std::span<const token_id> tokens, std::uint32_t po
                               std::vector<token_id>& guess) const {
   const auto all = static_cast<std::uint32_t>(prediction_.size() + tokens.size());
   const std::uint32_t end = position < predicted() ? predicted() : all + most;
-  for (std::uint32_t next = position + 1; next < end && guess.size() < most; ++next)
-    guess.push_back(next < all ? at(tokens, next) : guess[next - all]);
+  for (std::uint32_t next = position + 1; next < end && guess.size() < most; ++next) {
+    const token_id token = next < all ? at(tokens, next) : guess[next - all];
+    if (token == media_token) return;  // no token can be
+    guess.push_back(token);
+  }
 }
 
 std::uint32_t lookup_drafts::guess(std::span<const token_id> tokens, std::uint32_t most,

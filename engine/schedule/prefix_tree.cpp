@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/schedule/page_keys.hpp"
 
 namespace orcd::engine {
 
@@ -77,12 +78,13 @@ prefix_tree::match prefix_tree::find(const std::string& salt, std::span<const to
   const children* among = root == roots_.end() ? nullptr : &root->second;
   while (among != nullptr && !tokens.empty()) {
     const auto [best, length] = best_child(*among, tokens);
-    if (length < page_positions_) {
-      if (length > 0) out.part = best, out.positions = length;
+    const std::uint32_t positions = positions_in(tokens.first(length));
+    if (positions < page_positions_) {
+      if (positions > 0) out.part = best, out.positions = positions;
       break;
     }
     out.whole.push_back(best);
-    tokens = tokens.subspan(page_positions_);
+    tokens = tokens.subspan(length);
     among = &best->after;
   }
   return out;
@@ -107,7 +109,7 @@ std::pair<prefix_tree::node*, std::uint32_t> prefix_tree::best_child(const child
 
 prefix_tree::node* prefix_tree::next(const std::string& salt, const node* parent,
                                      std::span<const token_id> tokens) const {
-  ORCD_ENSURE(tokens.size() == page_positions_);
+  ORCD_ENSURE(positions_in(tokens) == page_positions_);
   const auto root = roots_.find(salt);
   if (parent == nullptr && root == roots_.end()) return nullptr;
   const children& among = parent == nullptr ? root->second : parent->after;
@@ -121,8 +123,8 @@ prefix_tree::children& prefix_tree::children_of(node* parent, const std::string&
 
 prefix_tree::insertion prefix_tree::insert(const std::string& salt, node* parent,
                                            std::span<const token_id> tokens, kv_page page) {
-  ORCD_ENSURE(!tokens.empty() && tokens.size() <= page_positions_);
-  ORCD_ENSURE(parent == nullptr || parent->self->first.size() == page_positions_);
+  ORCD_ENSURE(!tokens.empty() && positions_in(tokens) <= page_positions_);
+  ORCD_ENSURE(parent == nullptr || positions_in(parent->self->first) == page_positions_);
   children& among = children_of(parent, salt);
   const auto [best, length] = best_child(among, tokens);
   if (best != nullptr && length == tokens.size()) return {best, page};

@@ -8,6 +8,7 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/schedule/lookup_drafts.hpp"
+#include "engine/schedule/page_keys.hpp"
 
 namespace orcd::engine {
 
@@ -19,6 +20,12 @@ scheduler_config completed(scheduler_config config) {
   if (!config.drafts.source) config.drafts.source = make_lookup_drafts;
   std::sort(config.end_of_generation.begin(), config.end_of_generation.end());
   return config;
+}
+
+/// What the job's media are to the prefix cache.
+void mark_media(job_request& request) {
+  for (const job_medium& medium : request.media)
+    request.cache.media.push_back(mark_of(medium.runs.front().position, medium.digest));
 }
 
 }  // namespace
@@ -35,6 +42,7 @@ scheduler::scheduler(accelerator& target, scheduler_config config)
       ends_({slots_, device_, pages_, growth_, failures_}, config_),
       starts_({waiting_, pooled_, slots_, device_, pages_, growth_, ends_}),
       drafts_(target, config_, pages_, ends_),
+      media_(target, slots_),
       plan_(target, {slots_, device_, pages_, drafts_, ends_}),
       results_(config_.end_of_generation, slots_, pages_, ends_) {
   ORCD_ENSURE(accelerator_.chunk_tokens() > 0);
@@ -62,6 +70,9 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
   if (!produced) request.produced.clear();
   std::optional<error> refusal = failures_.lost();
   if (!refusal && !produced) refusal = produced.error();
+  const auto encodable = media_.check(request);
+  if (!refusal && !encodable) refusal = encodable.error();
+  mark_media(request);
   auto adapters = adapters_.take(request);
   if (!refusal && !adapters) refusal = adapters.error();
   if (pooled && refusal) {
@@ -147,6 +158,7 @@ scheduler_counts scheduler::counts() const noexcept {
   out.kv_positions = slots_.positions();
   out.steps = steps_;
   out.preemptions = pages_.preemptions();
+  out.media = media_.counts();
   out.drafts = results_.drafts();
   if (pages_.cache() != nullptr) out.cache = pages_.cache()->counts();
   return out;
@@ -175,6 +187,7 @@ bool scheduler::run_step() {
     }
   } guard{*this};
   attempt([&] {
+    media_.advance();
     launch_steps();
     collect_step();
   });
@@ -270,6 +283,7 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
   const error what(failure.code, failure.what());
   const steady_time now = config_.now();
   if (failure.code != errc::vram_oom) return lose(what);
+  media_.forget();
   failures_.run_short(what, slots_.admissions());
   const sequence* victim = device_.take_failed();
   if (victim == nullptr) victim = failures::choose_victim(launched_, slots_);

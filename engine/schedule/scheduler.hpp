@@ -34,6 +34,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/schedule/parts/adapters_in_use.hpp"
 #include "engine/schedule/parts/job_starts.hpp"
+#include "engine/schedule/parts/media_encoding.hpp"
 #include "engine/schedule/parts/step_plan.hpp"
 #include "engine/schedule/parts/step_results.hpp"
 #include "engine/schedule/scheduler_config.hpp"
@@ -51,6 +52,7 @@ struct scheduler_counts {
   /// Running jobs that lost slot and pages to older ones, each as often as it did.
   std::uint64_t preemptions = 0;
   draft_counts drafts;
+  media_counts media;
   kv_cache_counts cache;  ///< all zero before the first job and on an accelerator without pages
 };
 
@@ -143,6 +145,7 @@ class scheduler {
   job_ends ends_;
   job_starts starts_;
   draft_offers drafts_;
+  media_encoding media_;
   step_plan plan_;
   launched_steps launched_;
   step_results results_;

@@ -48,6 +48,8 @@ sequence::sequence(job_request r, std::shared_ptr<event_sink> sink)
       draws(request.seed, produced),
       telling(std::move(sink)) {
   ORCD_ENSURE(prompt_tokens > 0 && told <= prompt_tokens);
+  ORCD_ENSURE(request.media.empty() || (request.score_from == 0 && tokens.back() != media_token));
+  media.set(std::exchange(request.media, {}));
   tokens.reserve(tokens.size() + std::max(produced, std::min(request.max_tokens, output_reserve_max)));
   tokens.insert(tokens.end(), request.produced.begin(), request.produced.end());
   request.produced = {};
@@ -64,6 +66,7 @@ void sequence::start(std::uint32_t in, std::uint64_t admission_number, steady_ti
 
 void sequence::leave_slot() noexcept {
   in_slot = false;
+  media.keep(nullptr);
   known = static_cast<std::uint32_t>(tokens.size());
   if (request.watch) request.watch->ends();
 }

@@ -15,6 +15,7 @@
 #include "engine/schedule/job_telling.hpp"
 #include "engine/schedule/kv_cache.hpp"
 #include "engine/schedule/sequence_drafts.hpp"
+#include "engine/schedule/sequence_media.hpp"
 
 namespace orcd::engine {
 
@@ -170,6 +171,7 @@ struct sequence {
   sample_request sample;                 ///< of ask() or ask_score(),
   std::vector<std::uint32_t> only_next;  ///< and the mask of ask_score()
   sequence_drafts drafts;
+  sequence_media media;
   job_telling telling;
   std::optional<pool_request> pool;  ///< set: the sequence is pooled
   pooled_values pooled;              ///< its result

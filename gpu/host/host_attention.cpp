@@ -156,6 +156,11 @@ void host_forward::store_kv(std::uint32_t layer) {
                           .position = work_.positions[c],
                           .end = forms_[slot].end};
   }
+  for (const given_row& row : rows_) {
+    if (row.end == 0) continue;
+    work_.attention[row.column].end = row.end;
+    work_.attention[row.column].block = row.first;
+  }
   if (spec_.layers[layer].reads_other_cache) return;
   host::store_kv({.k = work_.qkv + width.q,
                   .v = work_.qkv + width.q + width.k,

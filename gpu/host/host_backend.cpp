@@ -12,6 +12,7 @@
 #include "engine/model/model_tensors.hpp"
 #include "engine/sampling/choice.hpp"
 #include "gpu/host/host_forward.hpp"
+#include "gpu/host/host_media.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/host/host_pooling.hpp"
 #include "gpu/host/host_tensors.hpp"
@@ -33,10 +34,10 @@ std::uint32_t context_of(const engine::model& m, const engine::accelerator_confi
   return config.context_tokens == 0 ? m.spec.context_length : config.context_tokens;
 }
 
-/// Tokens that see each other are computed in one step.
+/// Tokens that see each other are computed in one step, as are a medium's rows that do.
 std::uint32_t chunk_of(const engine::model& m, const engine::accelerator_config& config,
                        std::uint32_t usual) {
-  return m.spec.causal ? usual : context_of(m, config);
+  return m.spec.causal ? std::max(usual, host_media::rows_at_once(config.media)) : context_of(m, config);
 }
 
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
@@ -48,7 +49,8 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
           .logits_bytes = std::uint64_t{config.slots + extents.draft_tokens} * m.spec.vocab * sizeof(float),
           .adapters_bytes = host_adapters::bytes(m, config.adapters, extents),
-          .states_bytes = host_recurrence::bytes(m.spec, extents)};
+          .states_bytes = host_recurrence::bytes(m.spec, extents),
+          .media_bytes = host_media::bytes(m.spec, config.media)};
 }
 
 const char* beside_weights(const engine::memory_plan& plan) noexcept {
@@ -124,6 +126,13 @@ class host_backend final : public engine::accelerator {
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   std::uint32_t draft_tokens() const noexcept override { return draft_tokens_; }
+  std::uint32_t media_blocks() const noexcept override { return media_ ? config_.media.blocks : 0; }
+  void begin_picture(const engine::prepared_picture& picture,
+                     std::span<const std::uint32_t> blocks) override {
+    ORCD_ENSURE(media_.has_value());
+    media_->begin(picture, blocks);
+  }
+  bool continue_picture() override { return media_->go_on(); }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
@@ -174,7 +183,7 @@ class host_backend final : public engine::accelerator {
   /// Whether the step computes anything for the sequence.
   bool add_sequence(const engine::sequence_step& sequence);
   void add_requests(const engine::sequence_step& sequence);
-  void add_tokens(std::uint32_t slot, std::uint32_t position, std::span<const engine::token_id> tokens);
+  void add_tokens(const engine::sequence_step& part, std::span<const engine::token_id> tokens);
   /// Of the sequence's i-th token that samples, whose logits are in `row`.
   [[nodiscard]] engine::sampled_token choose(const engine::sequence_step& sequence, std::uint32_t i,
                                              std::uint32_t row);
@@ -208,6 +217,7 @@ class host_backend final : public engine::accelerator {
   bool interrupted_ = false;      ///< a launched step stopped early
   engine::sampling_workspace sampling_;
   std::optional<host_pooling> pooling_;
+  std::optional<host_media> media_;
 };
 
 engine::result<engine::memory_plan> host_backend::load(const engine::model& given,
@@ -280,6 +290,7 @@ void host_backend::allocate(std::uint32_t context) {
   for (auto& sampled : launched_) sampled.reserve(rows);
   sampling_.reserve(model_.spec.vocab, context);
   if (model_.spec.pooling) pooling_.emplace(model_, config_.slots);
+  if (config_.media.encoder != nullptr) media_.emplace(model_.spec, config_.media, forward_->pool());
 }
 
 void host_backend::begin(const engine::sequence_start& start) {
@@ -345,7 +356,7 @@ bool host_backend::add_sequence(const engine::sequence_step& part) {
     forward_->set_form(slot, {model_.spec.causal ? 0 : part.pool->tokens, part.pool->second_segment});
   }
   if (!part.states.empty()) forward_->recurrence().copy_in_step(slot, part.states);
-  add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
+  add_tokens(part, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
   if (part.sample) add_requests(part);
   return true;
 }
@@ -359,11 +370,19 @@ void host_backend::add_requests(const engine::sequence_step& part) {
   requests_.push_back({forward_->columns() - 1, static_cast<std::uint32_t>(part.slot)});
 }
 
-void host_backend::add_tokens(std::uint32_t slot, std::uint32_t position,
-                              std::span<const engine::token_id> tokens) {
+void host_backend::add_tokens(const engine::sequence_step& part, std::span<const engine::token_id> tokens) {
+  const auto slot = static_cast<std::uint32_t>(part.slot);
+  std::uint32_t position = part.position;
   auto& held = sequences_[slot].tokens;
   held.resize(position);
   for (const engine::token_id token : tokens) {
+    if (token == engine::media_token) {
+      ORCD_ENSURE(media_.has_value());
+      const auto at = media_->row_at(part.media, position);
+      forward_->put_row(slot, position++, at.values, at.first, at.end);
+      held.push_back(token);
+      continue;
+    }
     if (token < 0 || static_cast<std::uint64_t>(token) >= model_.weights.token_embd.rows()) {
       forward_->discard_tokens();
       uncollected_ = 0;

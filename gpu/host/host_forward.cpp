@@ -48,6 +48,7 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
     rope_of_layer_.push_back(index);
   }
   groups_.reserve(spec_.experts);
+  if (extents_.takes_rows) rows_.reserve(extents_.columns);
   forms_.resize(extents.slots);
 }
 
@@ -58,6 +59,13 @@ void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine:
   work_.positions[columns_] = position;
   work_.tokens[columns_] = token;
   ++columns_;
+}
+
+void host_forward::put_row(std::uint32_t slot, std::uint32_t position, const float* row, std::uint32_t first,
+                           std::uint32_t end) {
+  constexpr engine::token_id any = 0;  // whose inputs of layers a row has
+  rows_.push_back({columns_, row, first, end});
+  add_token(slot, position, any);
 }
 
 bool host_forward::run(std::span<const logits_request> requests, float* logits,
@@ -82,7 +90,7 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
   complete = complete && !interrupt.load(std::memory_order_relaxed);
   if (complete && !requests.empty()) compute_logits(requests, logits);
   if (recurrence_.any()) recurrence_.end_step(complete);
-  columns_ = 0;
+  discard_tokens();
   return complete;
 }
 
@@ -151,6 +159,10 @@ void host_forward::embed() {
                  .width = spec_.embedding,
                  .scale = static_cast<float>(spec_.embedding_scale)},
                 pool_);
+  }
+  for (const given_row& row : rows_) {
+    std::memcpy(work_.residual + std::size_t{row.column} * spec_.embedding, row.values,
+                spec_.embedding * sizeof(float));
   }
   if (spec_.learned_positions) add_positions();
   if (spec_.norms == engine::norm_placement::after) {

@@ -53,7 +53,12 @@ class host_forward {
 
   /// Adds a token to the step that run() will compute, which has room for extents.columns.
   void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token);
+  /// The same of a position at which a row stands in the token's place, which is read by run(). With `end` it
+  /// attends to [first, end) besides what a token there would, `first` being the first of such rows.
+  void put_row(std::uint32_t slot, std::uint32_t position, const float* row, std::uint32_t first,
+               std::uint32_t end);
   [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
+  [[nodiscard]] kernels::host::thread_pool& pool() noexcept { return pool_; }
 
   /// Runs the tokens added since the last run. `logits` is [rows][vocab]. False when interrupted.
   [[nodiscard]] bool run(std::span<const logits_request> requests, float* logits,
@@ -62,7 +67,10 @@ class host_forward {
   /// [columns][embedding], until the next run.
   [[nodiscard]] const float* final_states(std::uint32_t columns);
   /// Forgets the tokens added since the last run.
-  void discard_tokens() noexcept { columns_ = 0; }
+  void discard_tokens() noexcept {
+    columns_ = 0;
+    rows_.clear();
+  }
 
  private:
   void embed();
@@ -126,6 +134,12 @@ class host_forward {
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
   std::vector<expert_group> groups_;
   std::vector<sequence_form> forms_;  ///< [slots]
+  struct given_row {
+    std::uint32_t column;
+    const float* values;
+    std::uint32_t first, end;
+  };
+  std::vector<given_row> rows_;  ///< of the step, by column
 
   layer_tap tap_;
   std::uint32_t columns_ = 0;

@@ -16,6 +16,7 @@ host_extents host_extents::of(const engine::model_spec& spec, const engine::acce
   // Each slot has room for a chunk.
   e.draft_tokens = spec.pooling ? 0 : std::min(config.draft_tokens, slots * (chunk_tokens - 1));
   e.context = context;
+  e.takes_rows = config.media.encoder != nullptr;
   e.groups = kv_groups::of(
       spec, {.slots = slots,
              .context = context,

@@ -39,6 +39,7 @@ struct host_extents {
   std::uint32_t mix_values = 0;    ///< what such a layer's heads give
   std::uint32_t mix_heads = 0;     ///< of values, in layers with a state
   std::uint32_t states = 0;        ///< of a slot's sequence that are kept, at boundaries of chunks
+  bool takes_rows = false;         ///< of media, in the place of tokens
   engine::kv_types kv{};
 
   /// `context`: positions per slot, whatever the configuration says. Steps that may be launched ahead of one

@@ -23,6 +23,9 @@ struct attention_column {
   const std::int32_t* pages = nullptr;  ///< [position / engine::kv_page_positions]
   std::uint32_t position = 0;
   std::uint32_t end = 0;  ///< attends to [0, end); 0 = position + 1
+  /// With it, a window ends at position + 1 as without `end`, and what is from here on is seen all the same.
+  std::uint32_t block = none;
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
 };
 
 /// One layer's keys and values: [page][kv_heads][engine::kv_page_positions] rows of key_width and of

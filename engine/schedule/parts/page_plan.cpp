@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/schedule/page_keys.hpp"
 
 namespace orcd::engine {
 
@@ -161,6 +162,7 @@ bool page_plan::waits_for_page(const sequence& job, const slot_table& running) c
     const sequence& other = *slot;
     if (other.request.cache.salt != job.request.cache.salt) return false;
     if (other.computed >= end || end > other.prompt_tokens) return false;
+    if (!have_same_media(other.request.cache, job.request.cache, end)) return false;
     return std::equal(job.tokens.begin(), job.tokens.begin() + end, other.tokens.begin());
   });
 }

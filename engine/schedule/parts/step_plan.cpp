@@ -89,8 +89,13 @@ void step_plan::plan_prefill() {
       if (!left_out) left_out = slot;
       continue;
     }
-    const std::uint32_t tokens = std::min(job->chunk_max(), left);
-    const bool cut_short = !begins && tokens < job->chunk_max();
+    const std::uint32_t wanted = job->media.fit(job->position, job->chunk_max(), most);
+    const std::uint32_t tokens = job->media.fit(job->position, std::min(wanted, left), left);
+    const bool cut_short = !begins && tokens < wanted;
+    if (tokens == 0) {
+      if (cut_short && !left_out) left_out = slot;
+      continue;
+    }
     add(*job, tokens);
     if (!job) continue;  // ended for lack of memory
     left -= tokens;
@@ -117,7 +122,8 @@ void step_plan::add(sequence& job, std::uint32_t tokens) {
   const std::span<const token_id> all(job.tokens);
   step_.push_back({slot_id{job.slot}, job.position,
                    known ? all.subspan(job.position, tokens) : std::span<const token_id>{}, ask,
-                   job.pool ? &*job.pool : nullptr, 1, states});
+                   job.pool ? &*job.pool : nullptr, 1, states,
+                   job.media.empty() ? std::span<const media_rows>{} : job.media.rows(job.position, tokens)});
   job.begun = true;
   job.position += tokens;
   job.lease.written = std::max(job.lease.written, job.position);

@@ -152,7 +152,9 @@ void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std
                   std::uint32_t first_head, std::uint32_t heads) {
   const attention_column& at = a.columns[column];
   const std::uint32_t end = at.end == 0 ? at.position + 1 : at.end;
-  const std::uint32_t begin = a.window != 0 && end > a.window ? end - a.window : 0;
+  const std::uint32_t until = at.block == attention_column::none ? end : at.position + 1;
+  std::uint32_t begin = a.window != 0 && until > a.window ? until - a.window : 0;
+  begin = begin < at.block ? begin : at.block;
   start(a, s, column, first_head, heads);
   for (std::uint32_t base = begin / engine::kv_page_positions * engine::kv_page_positions; base < end;
        base += engine::kv_page_positions) {

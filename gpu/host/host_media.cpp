@@ -1,0 +1,59 @@
+#include "gpu/host/host_media.hpp"
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+std::uint64_t values_of(std::uint32_t width, engine::media_room room) noexcept {
+  return std::uint64_t{room.blocks} * engine::media_block_rows * width;
+}
+
+}  // namespace
+
+host_media::host_media(const engine::model_spec& spec, engine::media_room room,
+                       kernels::host::thread_pool& pool)
+    : width_(spec.embedding),
+      blocks_count_(room.blocks),
+      rows_(std::make_unique<float[]>(values_of(spec.embedding, room))),
+      tower_(*room.encoder, pool) {
+  ORCD_ENSURE(room.encoder->spec.out_width == width_ && room.blocks > 0);
+}
+
+std::uint64_t host_media::bytes(const engine::model_spec& spec, engine::media_room room) noexcept {
+  if (room.encoder == nullptr) return 0;
+  return values_of(spec.embedding, room) * sizeof(float) + host_tower::bytes(room.encoder->spec);
+}
+
+std::uint32_t host_media::rows_at_once(engine::media_room room) noexcept {
+  if (room.encoder == nullptr || !room.encoder->spec.rows_see_each_other) return 0;
+  return room.encoder->spec.view_rows_max();
+}
+
+void host_media::begin(const engine::prepared_picture& picture, std::span<const std::uint32_t> blocks) {
+  blocks_.assign(blocks.begin(), blocks.end());
+  tower_.begin(picture, [this](std::uint32_t index) { return row(blocks_, index); });
+}
+
+float* host_media::row(std::span<const std::uint32_t> blocks, std::uint32_t index) noexcept {
+  const std::uint32_t block = index / engine::media_block_rows;
+  ORCD_ENSURE(block < blocks.size() && blocks[block] < blocks_count_);
+  const std::uint64_t at =
+      std::uint64_t{blocks[block]} * engine::media_block_rows + index % engine::media_block_rows;
+  return rows_.get() + at * width_;
+}
+
+host_media::given_row host_media::row_at(std::span<const engine::media_rows> parts,
+                                         std::uint32_t position) noexcept {
+  const auto part = std::find_if(parts.begin(), parts.end(), [&](const engine::media_rows& one) {
+    return position >= one.position && position < one.position + one.count;
+  });
+  ORCD_ENSURE(part != parts.end());
+  const float* const values = row(part->blocks, part->first + position - part->position);
+  if (!part->see_each_other) return {values, 0, 0};
+  return {values, part->position, part->position + part->count};
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,171 @@
+// Towers, and texts behind pictures, against transformers (test/oracle/media_towers.py).
+#include "gpu/host/host_tower.hpp"
+
+#include <boost/json.hpp>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+#include "engine/media/prepare_picture.hpp"
+#include "engine/media/tower.hpp"
+#include "gpu/host/host_backend.hpp"
+#include "made_picture.hpp"
+
+using namespace orcd;
+namespace data = boost::unit_test::data;
+namespace json = boost::json;
+
+namespace {
+
+const std::vector<std::string> names{"gemma3", "gemma3-mixed", "idefics3", "idefics3-mixed"};
+
+std::string read(const std::string& name) {
+  std::ifstream file(ORCD_TEST_DATA "/media/" + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<float> floats(const std::string& name) {
+  const std::string bytes = read(name);
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), out.size() * sizeof(float));
+  return out;
+}
+
+struct golden_media {
+  explicit golden_media(const std::string& name)
+      : facts(json::parse(read(name + ".json")).as_object()),
+        text_file(
+            engine::gguf_file::open(ORCD_TEST_DATA "/" + std::string(facts.at("text").as_string())).value()),
+        text(engine::load_model(text_file).value()),
+        tower(engine::open_tower(ORCD_TEST_DATA "/media/" + name + ".gguf", text.spec).value()) {}
+
+  [[nodiscard]] engine::prepared_picture picture(std::size_t index) const {
+    const auto& size = facts.at("pictures").as_array()[index].as_array();
+    return engine::prepare_picture(
+        test::made_picture(size[0].to_number<std::uint32_t>(), size[1].to_number<std::uint32_t>()),
+        tower.spec.pictures, engine::picture_detail::automatic);
+  }
+  [[nodiscard]] std::uint32_t rows(std::size_t index) const {
+    return facts.at("rows").as_array()[index].to_number<std::uint32_t>();
+  }
+
+  json::object facts;
+  engine::gguf_file text_file;
+  engine::model text;
+  engine::tower tower;
+};
+
+double relative_error(std::span<const float> ours, std::span<const float> theirs) {
+  BOOST_REQUIRE_EQUAL(ours.size(), theirs.size());
+  double off = 0.0, size = 0.0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    off += std::pow(static_cast<double>(ours[i]) - theirs[i], 2);
+    size += std::pow(static_cast<double>(theirs[i]), 2);
+  }
+  return std::sqrt(off / size);
+}
+
+std::vector<float> encode(const golden_media& golden, const engine::prepared_picture& picture,
+                          unsigned threads) {
+  kernels::host::thread_pool pool(threads);
+  gpu::host_tower tower(golden.tower, pool);
+  const std::size_t width = golden.tower.spec.out_width;
+  std::vector<float> out(golden.tower.spec.picture_rows_max() * width, NAN);
+  std::uint32_t rows = 0;
+  tower.begin(picture, [&](std::uint32_t i) { return rows = i + 1, out.data() + i * width; });
+  while (!tower.go_on()) {
+  }
+  out.resize(rows * width);
+  return out;
+}
+
+/// The prompt of the golden, in chunks, with the picture's rows at its places; the logits of a position.
+std::vector<float> logits_at(const golden_media& golden, std::uint32_t position, std::uint32_t chunk) {
+  auto device = gpu::make_host_backend({.threads = 1, .chunk_tokens = chunk});
+  engine::accelerator_config config;
+  config.context_tokens = 128;
+  config.kv = {engine::kv_type::f32, engine::kv_type::f32};
+  config.media = {&golden.tower, 4};
+  BOOST_REQUIRE(device->load(golden.text, config, [](unsigned) {}));
+  const auto picture = golden.picture(0);
+  const std::vector<std::uint32_t> blocks{3, 1};
+  device->begin_picture(picture, blocks);
+  while (!device->continue_picture()) {
+  }
+  std::vector<engine::token_id> tokens;
+  for (const auto& token : golden.facts.at("tokens").as_array())
+    tokens.push_back(token.as_int64() < 0 ? engine::media_token
+                                          : static_cast<engine::token_id>(token.as_int64()));
+  tokens.resize(position + 1);
+  const auto first = static_cast<std::uint32_t>(std::find(tokens.begin(), tokens.end(), engine::media_token) -
+                                                tokens.begin());
+  const bool see = golden.tower.spec.rows_see_each_other;
+  const engine::media_rows part{first, golden.rows(0), 0, blocks, see};
+  const engine::sampling_params greedy{.temperature = 0.0F};
+  const engine::sample_request ask{.params = &greedy};
+  const engine::interrupt_flag interrupt{false};
+  std::vector<engine::sampled_token> sampled;
+  for (std::uint32_t at = 0; at <= position;) {
+    std::uint32_t count = std::min(chunk, position + 1 - at);
+    // Rows that see each other are never cut.
+    if (see && at < first && at + count > first) count = first - at;
+    if (see && at == first) count = part.count;
+    const bool last = at + count == position + 1;
+    const engine::sequence_step step{
+        engine::slot_id{0}, at, std::span(tokens).subspan(at, count), last ? &ask : nullptr, nullptr, 1, {},
+        {&part, 1}};
+    BOOST_REQUIRE(device->step({&step, 1}, interrupt, sampled));
+    at += count;
+  }
+  const auto logits = device->logits(engine::slot_id{0});
+  return {logits.begin(), logits.end()};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(host_towers)
+
+BOOST_DATA_TEST_CASE(rows_are_those_of_transformers, data::make(names), name) {
+  const golden_media golden(name);
+  const auto expected = floats(name + ".rows.f32");
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto ours = encode(golden, golden.picture(i), 1);
+    BOOST_REQUIRE_EQUAL(ours.size(), golden.rows(i) * golden.tower.spec.out_width);
+    const double error = relative_error(ours, std::span(expected).subspan(at, ours.size()));
+    BOOST_TEST_MESSAGE(name << ": relative error " << error);
+    BOOST_TEST(error < 1e-5, name << ": " << error);
+    at += ours.size();
+  }
+}
+
+BOOST_DATA_TEST_CASE(bits_do_not_depend_on_threads, data::make(names), name) {
+  const golden_media golden(name);
+  const auto picture = golden.picture(0);
+  BOOST_TEST((encode(golden, picture, 1) == encode(golden, picture, 3)));
+}
+
+BOOST_DATA_TEST_CASE(logits_behind_a_picture_are_those_of_transformers, data::make(names), name) {
+  const golden_media golden(name);
+  const auto expected = floats(name + ".logits.f32");
+  const std::uint32_t vocab = golden.text.spec.vocab;
+  const auto& positions = golden.facts.at("positions").as_array();
+  const std::uint32_t first = positions[2].to_number<std::uint32_t>();
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const auto position = positions[i].to_number<std::uint32_t>();
+    const bool within = position >= first && position + 1 < first + golden.rows(0);
+    if (golden.tower.spec.rows_see_each_other && within) continue;  // a step has all of them
+    const auto whole = logits_at(golden, position, 64);
+    const double error = relative_error(whole, std::span(expected).subspan(i * vocab, vocab));
+    BOOST_TEST_MESSAGE(name << " at " << position << ": relative error " << error);
+    BOOST_TEST(error < 1e-4, name << " at " << position << ": " << error);
+    BOOST_TEST((whole == logits_at(golden, position, 5)), name << " at " << position << ", cut");
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

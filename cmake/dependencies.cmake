@@ -26,6 +26,13 @@ else()
   target_link_libraries(orcd_yaml INTERFACE yaml-cpp)
 endif()
 
+# What decodes pictures, in a process of its own.
+pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng16)
+pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp)
+add_library(orcd_pictures INTERFACE)
+target_link_libraries(orcd_pictures INTERFACE PkgConfig::jpeg PkgConfig::png PkgConfig::webp)
+
 # Asio and Beast are compiled once, here, and not again in every source that includes them.
 add_library(orcd_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio_beast.cpp)
 target_compile_definitions(orcd_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION

@@ -13,6 +13,7 @@
 #include "app/inspect/gpu_plan.hpp"
 #include "app/inspect/inspect.hpp"
 #include "app/inspect/odd_things.hpp"
+#include "app/inspect/projector.hpp"
 #include "app/inspect/speed_guess.hpp"
 #include "engine/conversation/chat_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
@@ -135,8 +136,16 @@ void look_at_model(const engine::gguf_file& file, const engine::model& m, const 
 
 doctor_report examine(const engine::gguf_file& file, const inspect_arguments& arguments) {
   doctor_report out;
+  const auto projector = describe_projector(file);
+  if (projector && *projector) {
+    out.model = **projector;
+    out.cuda_problems.emplace_back("the cuda backend takes no projectors yet");
+    return out;
+  }
   if (const auto is_model = engine::check_is_model(file); !is_model) {
-    out.problems.push_back(is_model.error().message);
+    const std::string why =
+        projector ? "; --mmproj does not take it either: " + projector->error().message : "";
+    out.problems.push_back(is_model.error().message + why);
     return out;
   }
   out.odd = odd_in_file(file);
@@ -154,8 +163,9 @@ doctor_report examine(const engine::gguf_file& file, const inspect_arguments& ar
   }
   look_at_chat(file, !model || !model->spec.pooling, out);
   if (const auto where = engine::parse_location(file.location())) {
-    if (const auto projector = projector_beside(where->name))
-      out.odd.push_back("beside it lies " + *projector + ", which is not used: it is served for text");
+    if (const auto name = projector_beside(where->name))
+      out.odd.push_back("beside it lies " + *name +
+                        ", which is used with --mmproj alone: without, it is served for text");
   }
   return out;
 }

@@ -8,6 +8,7 @@
 
 #include "app/console/one_line.hpp"
 #include "app/inspect/inspect.hpp"
+#include "app/inspect/projector.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/gguf_parser.hpp"
 #include "engine/model/model_spec.hpp"
@@ -150,6 +151,10 @@ void append_summary(std::string& out, const engine::gguf_file& file,
       append_line(out,
                   "not loaded    its last %u layer(s), which predict further tokens (multi-token prediction)",
                   spec.predicting_layers);
+  } else if (const auto projector = describe_projector(file); projector && *projector) {
+    out += "projector     " + one_line(**projector) + "\n";
+  } else if (projector) {
+    out += "not usable    " + one_line(projector->error().message) + "\n";
   } else {
     out += "not servable  " + one_line(model.error().message) + "\n";
   }

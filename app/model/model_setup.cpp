@@ -125,7 +125,12 @@ std::uint32_t spared_pages(const options& opts) noexcept {
 
 result<engine::served_model> open_model(const options& opts) {
   auto model = engine::open_served_model(source_of(opts));
-  if (model) plan_cache(opts, model->plan_for);
+  if (!model) return model;
+  plan_cache(opts, model->plan_for);
+  if (opts.media.projector.empty()) return model;
+  const auto added = engine::add_projector(*model, opts.media.projector, opts.media.image_tokens_max,
+                                           opts.media.cache_mib * mebibyte);
+  if (!added) return added.error();
   return model;
 }
 

@@ -42,6 +42,11 @@ struct option_row {
 /// What they must be with regard to each other and to other options.
 [[nodiscard]] engine::result<void> check_adapters(const options& o);
 
+/// Those of media.
+[[nodiscard]] std::vector<option_row> media_rows();
+/// What they must be with regard to other options.
+[[nodiscard]] engine::result<void> check_media(const options& o);
+
 /// Those of an engine that another one can take over from.
 [[nodiscard]] std::vector<option_row> failover_rows();
 /// The option that a variable of the failover plan sets, by the names that its pods use: "ENGINE_ID" is

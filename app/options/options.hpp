@@ -80,6 +80,16 @@ struct adapter_options {
   bool unapplied = false;   ///< those of the start are applied to requests that ask for them alone
 };
 
+struct media_options {
+  std::string projector;  ///< path, file: URI or shm:/name; empty: no media are taken
+  std::uint32_t image_tokens_max = 4'096;
+  std::uint64_t image_bytes_max = 20ULL << 20U;
+  std::uint64_t image_pixels_max = 50'000'000;
+  std::uint32_t images_max = 16;
+  std::uint32_t cache_mib = 64;  ///< beside what running requests need
+  bool limits_given = false;
+};
+
 struct options {
   std::string worker_id;                 ///< UUID, lower case; generated when none was given
   std::string model;                     ///< path, file: URI or shm:/name
@@ -155,6 +165,7 @@ struct options {
   bool matryoshka = false;                               ///< `dimensions` may be less than the model's
 
   adapter_options adapters;
+  media_options media;
   failover_options failover;
   trace_options traces;
 

@@ -263,6 +263,7 @@ result<void> check_together(const options& o) {
         "--allow-lora-load cannot be beside --failover-dir: the engines must have the same adapters",
         "allow-lora-load");
   }
+  if (const auto media = check_media(o); !media) return media;
   return check_adapters(o);
 }
 

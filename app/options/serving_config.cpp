@@ -75,7 +75,8 @@ std::uint64_t body_bytes_max(const options& opts, std::uint32_t context_tokens) 
   constexpr std::uint64_t mebibyte = 1ULL << 20U;
   constexpr std::uint64_t bytes_per_token = 32;
   if (opts.max_body_bytes > 0) return opts.max_body_bytes;
-  return std::clamp(bytes_per_token * context_tokens, mebibyte, 64 * mebibyte);
+  const std::uint64_t least = opts.media.projector.empty() ? mebibyte : 32 * mebibyte;
+  return std::clamp(bytes_per_token * context_tokens, least, 64 * mebibyte);
 }
 
 std::string host_name() {

@@ -12,6 +12,7 @@
 #include "engine/served/breaker_tokens.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "gpu/memory/allocation_counter.hpp"
+#include "net/status/picture_metrics.hpp"
 
 namespace orcd::app {
 namespace {
@@ -66,6 +67,7 @@ std::optional<start_failure> start_up::open() {
   if (!model) return model.error();
   model_.emplace(std::move(*model));
   if (stop_asked()) return stopped_by_signal();
+  if (const auto taken = take_pictures(); !taken) return taken.error();
   return std::nullopt;
 }
 
@@ -75,6 +77,7 @@ std::optional<start_failure> start_up::describe(std::optional<std::uint32_t> eng
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
   }
   identity_ = make_identity(opts_, *model_);
+  if (model_->projector) identity_.projector = model_->projector->spec.projector;
   if (engine) identity_.engine_id = *engine;
   const auto trained = model_->spec.spec.context_length;
   if (opts_.context > trained && !opts_.rope.scaling) {
@@ -86,6 +89,20 @@ std::optional<start_failure> start_up::describe(std::optional<std::uint32_t> eng
   if (const auto read = read_chat(); !read) return read.error();
   if (stop_asked()) return stopped_by_signal();
   return std::nullopt;
+}
+
+/// The decoder is there before the device begins.
+result<void> start_up::take_pictures() {
+  if (!model_->projector) return {};
+  decoder_.emplace(decoder_process::usual_program());
+  if (const auto started = decoder_->start(); !started) return started;
+  const media_options& media = opts_.media;
+  auto input = engine::picture_input::make(
+      *model_->projector, *model_->tokenizer, *decoder_,
+      {media.images_max, media.image_bytes_max, media.image_pixels_max, media.image_tokens_max});
+  if (!input) return input.error();
+  pictures_.emplace(std::move(*input));
+  return {};
 }
 
 /// A model without a usable template still serves everything but chats; one that the operator named must be
@@ -192,7 +209,12 @@ net::server_context start_up::context(engine::job_service& jobs, engine::admissi
           .memory = memory,
           .chat = chat(),
           .tokens = engine::grammar::make_token_table(*model_->tokenizer, model_->spec.spec.vocab),
-          .pairs = model_->pairs ? &*model_->pairs : nullptr};
+          .pairs = model_->pairs ? &*model_->pairs : nullptr,
+          .pictures = pictures_ ? &*pictures_ : nullptr};
+}
+
+std::string start_up::picture_metrics() const {
+  return decoder_ ? net::render_picture_metrics(decoder_->counts()) : std::string();
 }
 
 void start_up::note_loaded(const engine::memory_plan& plan, double load_ms, engine::worker_state& state) {
@@ -210,6 +232,15 @@ void start_up::note_loaded(const engine::memory_plan& plan, double load_ms, engi
   state.load_seconds = load_ms / 1000.0;
   narrate_loaded(narrator_, state, identity_, plan, load_ms);
   narrate_groups(narrator_, device_->kv_pages(), model_->plan_for.boundaries);
+  if (model_->projector) {
+    const engine::tower_spec& spec = model_->projector->spec;
+    narrator_.narrate(severity::info, "projector", "Messages may have pictures",
+                      {{"projector", std::string_view(spec.projector)},
+                       {"kinds", std::string_view("image")},
+                       {"tokens_a_picture_max",
+                        std::uint64_t{std::min(spec.picture_rows_max(), opts_.media.image_tokens_max)}},
+                       {"bytes", plan.media_bytes}});
+  }
   if (const auto room = model_->plan_for.adapters; room.count > 0) {
     narrator_.narrate(severity::info, "adapter_room", "There is room for LoRA adapters",
                       {{"adapters", std::uint64_t{room.count}},

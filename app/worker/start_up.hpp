@@ -9,11 +9,13 @@
 #include <string>
 
 #include "app/identity/answer_parts.hpp"
+#include "app/media/decoder_process.hpp"
 #include "app/model/model_setup.hpp"
 #include "app/options/options.hpp"
 #include "engine/base/narration.hpp"
 #include "engine/conversation/chat_format.hpp"
 #include "engine/schedule/scheduler.hpp"
+#include "engine/served/picture_input.hpp"
 #include "engine/served/served_model.hpp"
 #include "engine/worker_state.hpp"
 #include "net/http/current_keys.hpp"
@@ -61,11 +63,14 @@ class start_up {
   [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
   /// Read on the io thread only, where sessions are.
   [[nodiscard]] engine::worker_identity& identity() noexcept { return identity_; }
+  /// Families of /metrics; empty without a projector. Any thread.
+  [[nodiscard]] std::string picture_metrics() const;
   /// Frees the device's memory; on the thread that allocated it.
   void end_device() noexcept { device_.reset(); }
 
  private:
   [[nodiscard]] engine::result<void> read_chat();
+  [[nodiscard]] engine::result<void> take_pictures();
   [[nodiscard]] answer_facts facts() const;
 
   const options& opts_;
@@ -75,6 +80,8 @@ class start_up {
   std::optional<engine::served_model> model_;
   std::optional<engine::chat_format> chat_;
   std::unique_ptr<engine::accelerator> device_;
+  std::optional<decoder_process> decoder_;  ///< with a projector
+  std::optional<engine::picture_input> pictures_;
   std::string header_;  ///< header_digest() of the model's file
   text_digests texts_;
 };

@@ -23,9 +23,9 @@ struct picture {
 enum class resize_filter { bilinear, bicubic, lanczos };
 
 /// How a picture gets its size. square: both sides are `side`, whatever they were. tiles: the longest side
-/// becomes `longest`, each then a multiple of `side`, and what is larger than one tile is cut into tiles, with
-/// all of it in one tile more behind them. multiples: both sides are multiples of `factor`, and their product
-/// lies between two limits.
+/// becomes `longest`, each then a multiple of `side`, and what is larger than one tile is cut into tiles,
+/// with all of it in one tile more behind them. multiples: both sides are multiples of `factor`, and their
+/// product lies between two limits.
 enum class picture_layout { square, tiles, multiples };
 
 /// What a tower wants of a picture, from its file.

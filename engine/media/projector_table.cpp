@@ -1,5 +1,5 @@
-// gemma3: 4 x 4 patches averaged into 256 rows, of pictures stretched to a square. idefics3 (SmolVLM): squares
-// of patches one after the other, of pictures cut into tiles. Texts around them: transformers 5.24,
+// gemma3: 4 x 4 patches averaged into 256 rows, of pictures stretched to a square. idefics3 (SmolVLM):
+// squares of patches one after the other, of pictures cut into tiles. Texts around them: transformers 5.24,
 // processing_gemma3.py and processing_idefics3.py.
 #include "engine/media/projector_table.hpp"
 

@@ -1,6 +1,6 @@
-// What a projector file holds, as data: the tower that turns pictures into rows of the text model's width, how
-// it wants its pictures, and how the text stands around their rows. Forward passes branch on these fields and
-// never on a projector's name. Immutable once loaded; any thread.
+// What a projector file holds, as data: the tower that turns pictures into rows of the text model's width,
+// how it wants its pictures, and how the text stands around their rows. Forward passes branch on these fields
+// and never on a projector's name. Immutable once loaded; any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace orcd::engine {
 
-/// How merge x merge patches become one row. average: their mean, then an RMS norm. concatenate: one after the
-/// other, by rows of the square.
+/// How merge x merge patches become one row. average: their mean, then an RMS norm. concatenate: one after
+/// the other, by rows of the square.
 enum class tower_merge { average, concatenate };
 
 /// The text around a picture's rows, each row being one `token`. What is empty is not written.

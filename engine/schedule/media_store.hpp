@@ -1,6 +1,6 @@
 // Which blocks of the accelerator's room for media hold which medium. A medium stays after its last job until
-// the blocks are needed, least recently used first, so that the tower is spared when it comes again. GPU thread
-// only.
+// the blocks are needed, least recently used first, so that the tower is spared when it comes again. GPU
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class media_store {
  public:
   explicit media_store(std::uint32_t blocks);
 
-  /// The medium with this digest, of `rows` rows; one that is new is not ready. Null while others hold too many
-  /// blocks.
+  /// The medium with this digest, of `rows` rows; one that is new is not ready. Null while others hold too
+  /// many blocks.
   [[nodiscard]] std::shared_ptr<stored_medium> take(std::string_view digest, std::uint32_t rows);
   /// Forgets those that are not ready and held by nobody.
   void drop_unfinished() noexcept;

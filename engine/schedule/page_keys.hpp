@@ -1,6 +1,6 @@
-// What sequences are compared by in the prefix tree: their tokens, with the words of a medium's digest before the
-// first of its positions, so that two media are the same only where all of their pixels are. Of a sequence
-// without media its tokens are its keys.
+// What sequences are compared by in the prefix tree: their tokens, with the words of a medium's digest before
+// the first of its positions, so that two media are the same only where all of their pixels are. Of a
+// sequence without media its tokens are its keys.
 #pragma once
 
 #include <algorithm>

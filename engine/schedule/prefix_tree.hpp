@@ -1,7 +1,7 @@
 // Which pages of the KV cache hold which tokens: a radix tree over token ids for each salt. A node owns one
 // page and the tokens in it; only a node with a full page has children. Matches are found by comparing
-// tokens, never by a hash alone. Tokens are here what page_keys.hpp says: with the digests of media among them,
-// which take no position.
+// tokens, never by a hash alone. Tokens are here what page_keys.hpp says: with the digests of media among
+// them, which take no position.
 //
 // A full page is shared as it is; of a page that matches in part, the matching positions can be copied. Nodes
 // in use are counted and never evicted. The others are evicted least recently used first, leaves before their

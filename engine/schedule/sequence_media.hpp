@@ -1,5 +1,5 @@
-// A job's media as its steps meet them: which comes next, whether its rows are there, and where a chunk of the
-// prompt may end. Private to engine/schedule.
+// A job's media as its steps meet them: which comes next, whether its rows are there, and where a chunk of
+// the prompt may end. Private to engine/schedule.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class sequence_media {
   [[nodiscard]] const std::shared_ptr<stored_medium>& held() const noexcept { return rows_; }
   [[nodiscard]] const job_medium* held_medium() const noexcept { return medium_; }
 
-  /// Of `tokens` positions from `position` on, so many as a step can have: none of a medium whose rows are not
-  /// there, and all or none of rows that see each other, for which there may be up to `most`.
+  /// Of `tokens` positions from `position` on, so many as a step can have: none of a medium whose rows are
+  /// not there, and all or none of rows that see each other, for which there may be up to `most`.
   [[nodiscard]] std::uint32_t fit(std::uint32_t position, std::uint32_t tokens,
                                   std::uint32_t most) const noexcept;
   /// What stands at positions that fit() has allowed; valid until the next call.

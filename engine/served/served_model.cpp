@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/kv_window.hpp"
 #include "engine/base/sha256.hpp"
 #include "engine/model/not_a_model.hpp"
 
@@ -107,6 +108,22 @@ result<served_model> open_served_model(const model_source& source) {
                       std::move(plan_for),
                       *beside ? sha256_of((*beside)->text) : source.tokenizer_pre,
                       std::move(pairs)};
+}
+
+result<void> add_projector(served_model& model, const std::string& location, std::uint32_t picture_tokens_max,
+                           std::uint64_t cache_bytes) {
+  auto opened = open_tower(location, model.spec.spec);
+  if (!opened) return opened.error();
+  model.projector = std::make_unique<const tower>(std::move(*opened));
+  const tower_spec& spec = model.projector->spec;
+  const std::uint64_t block_bytes = std::uint64_t{media_block_rows} * spec.out_width * sizeof(float);
+  const std::uint32_t rows =
+      std::max(spec.view_rows_max(), std::min(spec.picture_rows_max(), picture_tokens_max));
+  const std::uint64_t of_slots = std::uint64_t{model.plan_for.slots} * pages_over(rows, media_block_rows);
+  const std::uint64_t blocks = of_slots + cache_bytes / block_bytes;
+  constexpr std::uint64_t blocks_max = 1U << 24U;
+  model.plan_for.media = {model.projector.get(), static_cast<std::uint32_t>(std::min(blocks, blocks_max))};
+  return {};
 }
 
 result<void> add_suppressed_tokens(const gguf_file& file, std::uint32_t rows,

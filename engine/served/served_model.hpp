@@ -11,6 +11,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/media/tower.hpp"
 #include "engine/model/model_spec.hpp"
 #include "engine/served/pair_format.hpp"
 #include "engine/text/tokenizer.hpp"
@@ -37,7 +38,13 @@ struct served_model {
   accelerator_config plan_for;         ///< slots, context and banned tokens
   std::string tokenizer_digest;        ///< SHA-256 of a tokenizer that is not in `file`, or its chosen `pre`
   std::optional<pair_format> pairs{};  ///< of a model that ranks
+  std::unique_ptr<const tower> projector{};  ///< null: it has none; plan_for points to it
 };
+
+/// Opens a projector for the model and plans room for what it makes: for the largest picture of each slot,
+/// and `cache_bytes` more. Errors: model_load_failed, param "mmproj".
+[[nodiscard]] result<void> add_projector(served_model& model, const std::string& location,
+                                         std::uint32_t picture_tokens_max, std::uint64_t cache_bytes);
 
 /// Errors: model_load_failed, with the file's name.
 [[nodiscard]] result<served_model> open_served_model(const model_source& source);

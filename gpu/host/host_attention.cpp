@@ -156,10 +156,10 @@ void host_forward::store_kv(std::uint32_t layer) {
                           .position = work_.positions[c],
                           .end = forms_[slot].end};
   }
-  for (const given_row& row : rows_) {
+  for (const auto& [column, row] : rows_) {
     if (row.end == 0) continue;
-    work_.attention[row.column].end = row.end;
-    work_.attention[row.column].block = row.first;
+    work_.attention[column].end = row.end;
+    work_.attention[column].block = row.first;
   }
   if (spec_.layers[layer].reads_other_cache) return;
   host::store_kv({.k = work_.qkv + width.q,

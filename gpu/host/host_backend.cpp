@@ -378,8 +378,9 @@ void host_backend::add_tokens(const engine::sequence_step& part, std::span<const
   for (const engine::token_id token : tokens) {
     if (token == engine::media_token) {
       ORCD_ENSURE(media_.has_value());
-      const auto at = media_->row_at(part.media, position);
-      forward_->put_row(slot, position++, at.values, at.first, at.end);
+      constexpr engine::token_id any = 0;  // whose inputs of layers a row has
+      const given_row row = media_->row_at(part.media, position);
+      forward_->add_token(slot, position++, any, &row);
       held.push_back(token);
       continue;
     }

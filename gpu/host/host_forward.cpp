@@ -52,20 +52,15 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
   forms_.resize(extents.slots);
 }
 
-void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token) {
+void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token,
+                             const given_row* row) {
   ORCD_ENSURE(columns_ < extents_.columns && slot < extents_.slots && position < extents_.context);
   ORCD_ENSURE(page_tables_.has(slot, position));
   work_.column_slots[columns_] = slot;
   work_.positions[columns_] = position;
   work_.tokens[columns_] = token;
+  if (row != nullptr) rows_.emplace_back(columns_, *row);
   ++columns_;
-}
-
-void host_forward::put_row(std::uint32_t slot, std::uint32_t position, const float* row, std::uint32_t first,
-                           std::uint32_t end) {
-  constexpr engine::token_id any = 0;  // whose inputs of layers a row has
-  rows_.push_back({columns_, row, first, end});
-  add_token(slot, position, any);
 }
 
 bool host_forward::run(std::span<const logits_request> requests, float* logits,
@@ -160,8 +155,8 @@ void host_forward::embed() {
                  .scale = static_cast<float>(spec_.embedding_scale)},
                 pool_);
   }
-  for (const given_row& row : rows_) {
-    std::memcpy(work_.residual + std::size_t{row.column} * spec_.embedding, row.values,
+  for (const auto& [column, row] : rows_) {
+    std::memcpy(work_.residual + std::size_t{column} * spec_.embedding, row.values,
                 spec_.embedding * sizeof(float));
   }
   if (spec_.learned_positions) add_positions();

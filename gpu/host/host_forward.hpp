@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/accelerator.hpp"
@@ -32,6 +33,14 @@ struct expert_group {
   std::uint32_t expert, first, count;  ///< rows [first, first + count) of expert_in and expert_rows
 };
 
+/// A row that stands in the place of a token's embedding; run() reads it. With `end` its position attends to
+/// [first, end) besides what a token there would, `first` being the first of such rows.
+struct given_row {
+  const float* values = nullptr;
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+};
+
 class host_forward {
  public:
   /// `m` outlives the object. Allocates all memory of a step.
@@ -52,11 +61,9 @@ class host_forward {
   void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
 
   /// Adds a token to the step that run() will compute, which has room for extents.columns.
-  void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token);
-  /// The same of a position at which a row stands in the token's place, which is read by run(). With `end` it
-  /// attends to [first, end) besides what a token there would, `first` being the first of such rows.
-  void put_row(std::uint32_t slot, std::uint32_t position, const float* row, std::uint32_t first,
-               std::uint32_t end);
+  /// With `row`, that stands in the token's place.
+  void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token,
+                 const given_row* row = nullptr);
   [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
   [[nodiscard]] kernels::host::thread_pool& pool() noexcept { return pool_; }
 
@@ -133,13 +140,8 @@ class host_forward {
   std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
   std::vector<expert_group> groups_;
-  std::vector<sequence_form> forms_;  ///< [slots]
-  struct given_row {
-    std::uint32_t column;
-    const float* values;
-    std::uint32_t first, end;
-  };
-  std::vector<given_row> rows_;  ///< of the step, by column
+  std::vector<sequence_form> forms_;                       ///< [slots]
+  std::vector<std::pair<std::uint32_t, given_row>> rows_;  ///< of the step, by column
 
   layer_tap tap_;
   std::uint32_t columns_ = 0;

@@ -45,8 +45,7 @@ float* host_media::row(std::span<const std::uint32_t> blocks, std::uint32_t inde
   return rows_.get() + at * width_;
 }
 
-host_media::given_row host_media::row_at(std::span<const engine::media_rows> parts,
-                                         std::uint32_t position) noexcept {
+given_row host_media::row_at(std::span<const engine::media_rows> parts, std::uint32_t position) noexcept {
   const auto part = std::find_if(parts.begin(), parts.end(), [&](const engine::media_rows& one) {
     return position >= one.position && position < one.position + one.count;
   });

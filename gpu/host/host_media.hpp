@@ -8,6 +8,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_tower.hpp"
 
 namespace orcd::gpu {
@@ -23,12 +24,7 @@ class host_media {
   void begin(const engine::prepared_picture& picture, std::span<const std::uint32_t> blocks);
   [[nodiscard]] bool go_on() { return tower_.go_on(); }
 
-  /// What stands at a position, of which `parts` say something; positions that see each other as put_row() of
-  /// host_forward takes them.
-  struct given_row {
-    const float* values;
-    std::uint32_t first, end;
-  };
+  /// What stands at a position, of which `parts` say something.
   [[nodiscard]] given_row row_at(std::span<const engine::media_rows> parts, std::uint32_t position) noexcept;
 
  private:

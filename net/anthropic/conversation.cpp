@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "net/completion/completion_request.hpp"
+#include "net/completion/sent_pictures.hpp"
 #include "net/json/object_members.hpp"
 
 namespace orcd::net {
@@ -27,12 +28,26 @@ void append_text(json::string& to, std::string_view text) {
 /// Puts messages together.
 class conversation {
  public:
-  explicit conversation(left_names* left) : left_(left) {}
+  conversation(left_names* left, sent_pictures* pictures) : left_(left), pictures_(pictures) {}
+
+  /// Where pictures of a user go; null: they are refused.
+  [[nodiscard]] sent_pictures* pictures() const noexcept { return pictures_; }
+  /// A picture stands between texts without line ends.
+  void picture(std::string_view mark) {
+    message("user").at("content").as_string() += mark;
+    behind_picture_ = true;
+  }
 
   /// Where pictures are noted; null: they are refused.
   [[nodiscard]] left_names* left() const noexcept { return left_; }
   void system(std::string_view text) { append_text(message("system").at("content").as_string(), text); }
-  void user(std::string_view text) { append_text(message("user").at("content").as_string(), text); }
+  void user(std::string_view text) {
+    auto& content = message("user").at("content").as_string();
+    if (std::exchange(behind_picture_, false))
+      content += text;
+    else
+      append_text(content, text);
+  }
   void result_of(std::string_view id, std::string_view text) {
     json::object out{{"role", "tool"}, {"tool_call_id", id}, {"content", text}};
     const auto called = names_.find(id);
@@ -56,6 +71,7 @@ class conversation {
   /// Begins a message of a role that has nothing to say yet.
   json::object& message(std::string_view role) {
     if (messages_.empty() || messages_.back().at("role") != json::value(role)) {
+      behind_picture_ = false;
       messages_.push_back(json::object{{"role", role}, {"content", ""}});
     }
     return messages_.back().as_object();
@@ -64,6 +80,8 @@ class conversation {
 
  private:
   left_names* left_;
+  sent_pictures* pictures_;
+  bool behind_picture_ = false;
   json::array messages_;
   std::map<std::string, std::string, std::less<>> names_;  ///< of the functions, by the ids of their calls
 };
@@ -165,6 +183,12 @@ result<void> read_result(const json::object& block, const std::string& path, con
 result<void> read_user_block(const json::object& block, std::string_view type, const std::string& path,
                              conversation& out) {
   if (type == "tool_result") return read_result(block, path, out);
+  if (type == "image" && out.pictures() != nullptr) {
+    const auto mark = out.pictures()->take_image_block(block, path);
+    if (!mark) return mark.error();
+    out.picture(*mark);
+    return {};
+  }
   if (type != "text") return refuse_type(path, type, "'text' or 'tool_result'");
   const auto text = read_text_block(block, path);
   if (!text) return text.error();
@@ -244,7 +268,7 @@ result<void> read_message(const json::object& message, const std::string& path, 
 }  // namespace
 
 result<json::array> read_conversation(const json::value& system, const json::value& messages,
-                                      left_names* left) {
+                                      left_names* left, sent_pictures* pictures) {
   if (!messages.is_array()) return refuse_kind("messages", "an array", messages);
   const auto& list = messages.get_array();
   if (list.empty()) return refuse_field("messages", "must not be empty");
@@ -252,7 +276,7 @@ result<json::array> read_conversation(const json::value& system, const json::val
     return refuse_field("messages", "may have " + std::to_string(messages_max) + " messages, it has " +
                                         std::to_string(list.size()));
   }
-  conversation out(left);
+  conversation out(left, pictures);
   if (const auto read = read_system(system, out); !read) return read.error();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = element_path("messages", i);

@@ -13,6 +13,7 @@
 #include "engine/jinja/template_limits.hpp"
 #include "net/completion/completion_request.hpp"
 #include "net/completion/left_fields.hpp"
+#include "net/completion/sent_pictures.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
@@ -38,7 +39,8 @@ struct message_place {
   std::string path;
   bool assistant = false;
   bool tool = false;
-  left_names* left = nullptr;  ///< null: a picture is refused
+  left_names* left = nullptr;         ///< of a tool; null: a picture is refused
+  sent_pictures* pictures = nullptr;  ///< of a user; likewise
 };
 
 void join(std::string& to, std::string_view text, bool first) {
@@ -83,9 +85,9 @@ bool is_picture(std::string_view type) {
 }
 
 /// Nothing where the part has no text of its own.
-result<std::optional<std::string_view>> read_part(const json::object& part, const std::string& where,
-                                                  const message_place& place, content& out) {
-  using piece = std::optional<std::string_view>;
+result<std::optional<content_piece>> read_part(const json::object& part, const std::string& where,
+                                               const message_place& place, content& out) {
+  using piece = std::optional<content_piece>;
   const auto type = text_member(part, where, "type");
   if (!type) return type.error();
   if (place.assistant && *type == "redacted_thinking") return piece();
@@ -97,28 +99,36 @@ result<std::optional<std::string_view>> read_part(const json::object& part, cons
   }
   if (place.tool && place.left != nullptr && is_picture(*type)) {
     note_left(*place.left, "content", "image");
-    return piece(picture_text);
+    return piece(content_piece{std::string(picture_text)});
   }
+  if (place.pictures != nullptr && *type == "image_url") {
+    auto mark = place.pictures->take_url_part(part, where);
+    if (!mark) return mark.error();
+    return piece(content_piece{std::move(*mark), true});
+  }
+  if (place.pictures != nullptr && *type == "input_audio")
+    return refuse_field(where, "is sound, which this worker's projector does not take");
   const bool refusal = *type == "refusal";
   if (!refusal && *type != "text" && *type != "input_text" && *type != "output_text") {
     return refuse_word(where + ".type", "'text'", *type);
   }
   const auto text = text_of_part(part, where, refusal ? "refusal" : "text");
   if (!text) return text.error();
-  return piece(*text);
+  return piece(content_piece{std::string(*text)});
 }
 
 result<content> read_parts(const json::array& parts, const message_place& place) {
   content out;
-  bool first = true;
+  std::vector<content_piece> pieces;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string where = element_path(place.path + ".content", i);
     const auto* part = parts[i].if_object();
     if (part == nullptr) return refuse_kind(where, "an object", parts[i]);
-    const auto piece = read_part(*part, where, place, out);
+    auto piece = read_part(*part, where, place, out);
     if (!piece) return piece.error();
-    if (*piece) join(out.text, **piece, std::exchange(first, false));
+    if (*piece) pieces.push_back(std::move(**piece));
   }
+  out.text = place.pictures == nullptr ? join_pieces(pieces) : place.pictures->join(pieces);
   return out;
 }
 
@@ -232,7 +242,8 @@ result<void> read_assistant(const json::object& message, const std::string& path
   return {};
 }
 
-result<json::object> read_message(const json::value& value, const std::string& path, left_names* left) {
+result<json::object> read_message(const json::value& value, const std::string& path, left_names* left,
+                                  sent_pictures* pictures) {
   const auto* message = value.if_object();
   if (message == nullptr) return refuse_kind(path, "an object", value);
   auto role = text_member(*message, path, "role");
@@ -251,7 +262,8 @@ result<json::object> read_message(const json::value& value, const std::string& p
   if (const auto ok = only_members(*message, path, known, left_fields(field_place::message)); !ok) {
     return ok.error();
   }
-  const auto said = read_content(*message, {path, assistant, tool, left});
+  const auto said =
+      read_content(*message, {path, assistant, tool, left, *role == "user" ? pictures : nullptr});
   if (!said) return said.error();
   const std::string_view known_as = tool ? "tool" : *role == "developer" ? "system" : *role;
   json::object out{{"role", known_as}, {"content", said->text}};
@@ -352,7 +364,8 @@ std::string find_left(const json::value& value, const std::string& path, field_p
 
 }  // namespace
 
-result<json::array> read_messages(const json::value& value, bool strict_fields, left_names* left) {
+result<json::array> read_messages(const json::value& value, bool strict_fields, left_names* left,
+                                  sent_pictures* pictures) {
   const std::string name = "messages";
   if (!value.is_array()) return refuse_kind(name, "an array", value);
   const auto& messages = value.get_array();
@@ -368,7 +381,7 @@ result<json::array> read_messages(const json::value& value, bool strict_fields, 
       const std::string unread = find_left(messages[i], element_path(name, i), field_place::message);
       if (!unread.empty()) return refuse_field(unread, "is not supported");
     }
-    auto message = read_message(messages[i], element_path(name, i), strict_fields ? nullptr : left);
+    auto message = read_message(messages[i], element_path(name, i), strict_fields ? nullptr : left, pictures);
     if (!message) return message.error();
     out.push_back(std::move(*message));
   }

@@ -9,15 +9,19 @@
 
 namespace orcd::net {
 
+class sent_pictures;
+
 /// Roles are system, developer (becomes system), user, assistant, tool and function (becomes tool). Content
 /// is a string or a list of text parts, which become one string with a line end between two; null and no
 /// content are "". Parts of an assistant that think are its reasoning; a picture in a tool's result becomes a
 /// text and is noted in `left`. The arguments of a past call become a JSON object, however they were sent;
 /// what is none stays the text that it was. An assistant's function_call becomes a tool call, and ids that
 /// are missing are made. Members of left_fields.hpp are left; with `strict_fields` they are refused. Errors:
-/// invalid_request; param is the path: "messages[2].role".
+/// invalid_request; param is the path: "messages[2].role". Pictures of user messages go to `pictures`, and
+/// their marks into the text; where that is null they are refused.
 [[nodiscard]] engine::result<boost::json::array> read_messages(const boost::json::value& value,
                                                                bool strict_fields = false,
-                                                               left_names* left = nullptr);
+                                                               left_names* left = nullptr,
+                                                               sent_pictures* pictures = nullptr);
 
 }  // namespace orcd::net

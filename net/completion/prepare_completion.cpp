@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "engine/base/narration.hpp"
-#include "engine/chat/argument_types.hpp"
 #include "engine/conversation/generic_messages.hpp"
 #include "engine/conversation/template_concessions.hpp"
 #include "engine/text/utf8_buffer.hpp"
+#include "net/completion/prompt_pictures.hpp"
 #include "net/completion/prompt_shape.hpp"
 #include "net/completion/prompt_values.hpp"
+#include "net/completion/reader_options_of.hpp"
+#include "net/completion/sent_pictures.hpp"
 #include "net/completion/template_variables.hpp"
 #include "net/jobs/job_checks.hpp"
 #include "net/jobs/reading_plan.hpp"
@@ -37,6 +39,7 @@ struct encoded_prompt {
   std::uint32_t system_tokens = 0;
   engine::output_frame frame{};  ///< of the output that follows the prompt
   std::shared_ptr<const prompt_echo> echo{};
+  std::vector<engine::job_medium> media{};
 };
 
 /// Renders the prompt; nullopt where a quick effort does not suffice. The only caller of the template.
@@ -116,7 +119,8 @@ std::optional<std::uint32_t> system_tokens_of(const rendered_chat& chat, const c
 /// Renders a chat's prompt. Nullopt as render().
 result<std::optional<rendered_chat>> render_messages(const completion_request& asked,
                                                      const completion_context& context, effort how,
-                                                     bool generation_prompt) {
+                                                     bool generation_prompt,
+                                                     const std::vector<engine::seen_picture>& seen = {}) {
   if (context.chat == nullptr) {
     return refuse_field("messages", "cannot be made a prompt: the model has no usable chat template");
   }
@@ -140,6 +144,8 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
   const bool continues = asked.shape.continues;
   json::array messages = continues ? with_mark(asked.messages) : asked.messages;
   format.adapt(messages, asked.constraints.tools, asked.constraints.parallel);
+  const prompt_pictures pictures(asked, context.limits.pictures, format);
+  pictures.spread(messages);
   if (const auto& first = messages.front().as_object();
       messages.size() > 1 && first.at("role") == json::value("system")) {
     out->system = first;
@@ -158,19 +164,33 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
   }
   const auto fits = check_length("messages", out->prompt.text, context.limits.lengths.prompt_chars_max);
   if (!fits) return fits.error();
+  if (const auto put = pictures.put(out->prompt, seen); !put) return put.error();
   return out;
 }
 
 result<std::optional<encoded_prompt>> encode_chat(const completion_request& asked,
                                                   const completion_context& context, effort how) {
   const auto& shape = asked.shape;
-  auto rendered = render_messages(asked, context, how, shape.generation_prompt.value_or(!shape.continues));
+  std::vector<engine::seen_picture> seen;
+  if (asked.pictures && !asked.pictures->all().empty()) {
+    if (how == effort::quick) return std::optional<encoded_prompt>();
+    auto decoded = see_pictures(asked, *context.limits.pictures);
+    if (!decoded) return decoded.error();
+    seen = std::move(*decoded);
+  }
+  auto rendered =
+      render_messages(asked, context, how, shape.generation_prompt.value_or(!shape.continues), seen);
   if (!rendered) return rendered.error();
   if (!*rendered) return std::optional<encoded_prompt>();
   const engine::chat_format& format = (*rendered)->format(context);
   const std::string& prompt = (*rendered)->prompt.text;
   std::optional<encoded_prompt> out(std::in_place);
   out->tokens = format.encode((*rendered)->prompt, context.tokenizer, context.limits.parse_special_in_chat);
+  if (!seen.empty()) {
+    auto placed = context.limits.pictures->place(seen, out->tokens);
+    if (!placed) return placed.error();
+    out->media = std::move(*placed);
+  }
   out->digest = engine::prompt_digest(prompt);
   out->characters = code_points(prompt);
   // A system prompt below the cache's minimum is never kept: rendering it alone would be wasted.
@@ -263,34 +283,10 @@ result<void> settle_generic(output_constraints& constraints, const engine::outpu
       "template reads no tools");
 }
 
-/// Calls are read only where there are tools, but Harmony's framing always has to be read.
-reader_options reader_options_of(const completion_request& asked, const engine::output_frame& frame) {
-  reader_options out;
-  out.format = frame.format;
-  out.parsing.tools = !asked.constraints.tools.empty();
-  out.parsing.in_reasoning = frame.in_reasoning;
-  const bool generic = frame.format.calls == engine::call_format::generic;
-  const bool framed = generic || frame.format.calls == engine::call_format::harmony;
-  out.parsing.in_answer = frame.in_answer;
-  out.parsing.json_answer = generic && asked.constraints.kind == constraint_kind::json;
-  if (!out.parsing.tools && !framed) out.format.calls = engine::call_format::none;
-  if (out.parsing.tools) out.parsing.types = engine::argument_types::of(asked.constraints.tools);
-  // A grammar promises what it allows, and no more.
-  out.parsing.lenient = asked.constraints.kind == constraint_kind::none;
-  out.parallel = asked.constraints.parallel;
-  if (asked.shows.raw_reasoning && !framed) {
-    out.format.think = false;
-    out.parsing.in_reasoning = false;
-  }
-  out.marks_are_text = asked.shows.special_tokens;
-  out.keep_stop = asked.shows.stop_string;
-  if (out.separates()) out.stop = asked.stop;
-  return out;
-}
-
 /// Frees, on this thread, what may be large and is not needed any more.
 void drop_inputs(completion_request& asked) {
   asked.messages = json::array();
+  asked.pictures.reset();
   asked.template_variables = json::object();
   asked.template_hints = json::object();
   asked.chat_template.reset();
@@ -355,6 +351,7 @@ result<std::vector<engine::job_request>> make_jobs(const completion_request& ask
     if (!fits) return fits.error();
     job.max_tokens = *max_tokens;
     job.prompt = std::move(prompt.tokens);
+    job.media = std::move(prompt.media);
     job.cache.system_tokens = prompt.system_tokens;
     for (std::uint32_t i = 0; i < asked.choices; ++i) {
       job.seed = choice_seed(seed, i);

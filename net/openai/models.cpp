@@ -34,6 +34,10 @@ std::string model_object(const engine::worker_identity& identity, std::int64_t c
   } else {
     meta.null("pooling");
   }
+  if (!identity.projector.empty()) {
+    meta.text("projector", identity.projector);
+    meta.raw("input_modalities", R"(["text","image"])");
+  }
   // Hashing a large file takes longer than loading it.
   if (identity.digest.empty()) {
     meta.null("digest");

@@ -58,12 +58,18 @@ std::string code_text(engine::errc code) {
   return std::string(engine::code_name(code));
 }
 
+/// As push_back() would; g++ 12 takes the value's other kinds for uninitialized where that is inlined.
+void add_number(std::vector<span_attribute>& to, std::string_view key, std::uint64_t value) {
+  to.emplace_back().key = key;
+  to.back().value = number(value);
+}
+
 void add_http(const request_trace& request, std::vector<span_attribute>& to) {
   to.push_back({"http.request.method", std::string(request.method.empty() ? "_OTHER" : request.method)});
   to.push_back({"url.scheme", std::string("http")});
   if (!request.route.empty()) to.push_back({"http.route", std::string(request.route)});
   to.push_back({"network.protocol.version", std::string(request.http_1_0 ? "1.0" : "1.1")});
-  if (request.status != 0) to.push_back({"http.response.status_code", number(request.status)});
+  if (request.status != 0) add_number(to, "http.response.status_code", request.status);
   if (request.error) to.push_back({"error.type", code_text(*request.error)});
   to.push_back({"orcd.request.id", request.request_id});
 }
@@ -93,7 +99,7 @@ void add_model(const request_trace& request, std::string_view model, std::vector
   to.push_back({"gen_ai.request.model", std::string(model)});
   to.push_back({"gen_ai.response.model", std::string(model)});
   if (request.jobs.empty()) return;
-  if (request.jobs.size() > 1) to.push_back({"gen_ai.request.choice.count", number(request.jobs.size())});
+  if (request.jobs.size() > 1) add_number(to, "gen_ai.request.choice.count", request.jobs.size());
   to.push_back({"orcd.job.id", request.jobs.front().job_id});
   add_usage(request, to);
 }

@@ -37,8 +37,8 @@ def square(side):
 
 
 def tiles(longest, tile):
-    processor = Idefics3ImageProcessorPil(size={'longest_edge': longest}, max_image_size={'longest_edge': tile},
-                                          image_mean=HALF, image_std=HALF)
+    processor = Idefics3ImageProcessorPil(size={'longest_edge': longest}, image_mean=HALF, image_std=HALF,
+                                          max_image_size={'longest_edge': tile})
     return lambda image, low: processor(images=[image], do_image_splitting=not low,
                                         return_tensors='np')['pixel_values'][0]
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes small projector files to test/data/media, what transformers' towers make of pictures with exactly their
-values, and the logits of the small text models of test/data behind such pictures.
+"""Writes small projector files to test/data/media, what transformers' towers make of pictures with exactly
+their values, and the logits of the small text models of test/data behind such pictures.
 
 usage: media_towers.py [OUT_DIR]
 
-NAME.gguf is the projector, NAME.rows.f32 the rows of each picture, NAME.logits.f32 the logits at every position
-of a prompt with the first picture; NAME.json says the rest.
+NAME.gguf is the projector, NAME.rows.f32 the rows of each picture, NAME.logits.f32 the logits at some
+positions of a prompt with the first picture; NAME.json says the rest.
 """
 import json
 import sys
@@ -25,9 +25,9 @@ from transformers import (Gemma3Config, Gemma3ForConditionalGeneration, Idefics3
                           Idefics3ForConditionalGeneration)
 
 HALF = [0.5, 0.5, 0.5]
-LAYER = {'ln1': 'layer_norm1', 'ln2': 'layer_norm2', 'attn_q': 'self_attn.q_proj', 'attn_k': 'self_attn.k_proj',
-         'attn_v': 'self_attn.v_proj', 'attn_out': 'self_attn.out_proj', 'ffn_up': 'mlp.fc1',
-         'ffn_down': 'mlp.fc2'}
+LAYER = {'ln1': 'layer_norm1', 'ln2': 'layer_norm2', 'attn_q': 'self_attn.q_proj',
+         'attn_k': 'self_attn.k_proj', 'attn_v': 'self_attn.v_proj', 'attn_out': 'self_attn.out_proj',
+         'ffn_up': 'mlp.fc1', 'ffn_down': 'mlp.fc2'}
 
 
 def shapes(v, out, merge, projection, norm):
@@ -100,8 +100,8 @@ def vision_state(values, prefix, layers):
         if parts[1] == 'blk':
             out[f'{prefix}encoder.layers.{parts[2]}.{LAYER[parts[3]]}.{parts[4]}'] = value
         else:
-            known = {'patch_embd': 'embeddings.patch_embedding', 'position_embd': 'embeddings.position_embedding',
-                     'post_ln': layers}
+            known = {'patch_embd': 'embeddings.patch_embedding', 'post_ln': layers,
+                     'position_embd': 'embeddings.position_embedding'}
             out[f'{prefix}{known[parts[1]]}.{parts[2]}'] = value
     return out
 
@@ -123,16 +123,17 @@ def text_of(tiny):
 
 
 def gemma3(path, v, seed, types, swapped, text):
-    merge = 2
+    merge, into = 2, 'model.multi_modal_projector'
     values = make_file(path, 'gemma3', v, text.config.hidden_size, merge, types, {}, seed, swapped)
     rows = (v['image_size'] // v['patch_size'] // merge) ** 2
     config = Gemma3Config(text_config=text.config.to_dict(), vision_config={**v, 'vision_use_head': False},
-                          mm_tokens_per_image=rows, image_token_index=IMAGE, boi_token_index=1, eoi_token_index=2)
+                          mm_tokens_per_image=rows, image_token_index=IMAGE, boi_token_index=1,
+                          eoi_token_index=2)
     config._attn_implementation = 'eager'
     model = load(Gemma3ForConditionalGeneration(config).float(), 'language_model', text_of(text),
                  vision_state(values, 'model.vision_tower.', 'post_layernorm'),
-                 {'model.multi_modal_projector.mm_input_projection_weight': values['mm.input_projection.weight'],
-                  'model.multi_modal_projector.mm_soft_emb_norm.weight': values['mm.soft_emb_norm.weight'] - 1})
+                 {f'{into}.mm_input_projection_weight': values['mm.input_projection.weight'],
+                  f'{into}.mm_soft_emb_norm.weight': values['mm.soft_emb_norm.weight'] - 1})
     prepare = media_pictures.square(v['image_size'])
     return model, lambda image: torch.from_numpy(np.array(prepare(image, False))), rows
 
@@ -156,8 +157,8 @@ IMAGE = 7
 SMALL = {'hidden_size': 48, 'intermediate_size': 80, 'num_hidden_layers': 2, 'num_attention_heads': 4,
          'image_size': 32, 'patch_size': 8, 'num_channels': 3, 'layer_norm_eps': 1e-3,
          'hidden_act': 'gelu_pytorch_tanh', 'attention_dropout': 0.0}
-LARGER = SMALL | {'hidden_size': 72, 'intermediate_size': 96, 'num_hidden_layers': 3, 'num_attention_heads': 1,
-                  'image_size': 28, 'patch_size': 7}
+LARGER = SMALL | {'hidden_size': 72, 'intermediate_size': 96, 'num_hidden_layers': 3,
+                  'num_attention_heads': 1, 'image_size': 28, 'patch_size': 7}
 MIXED = {'': T.F16, 'position_embd': T.F32, 'attn_q': T.BF16}
 PICTURES = [[40, 30], [9, 50]]
 
@@ -188,7 +189,8 @@ def run(out, name, make, v, seed, types, swapped, text, source):
     positions = [0, 10, 11, 12, 10 + counts[0], 11 + counts[0], len(tokens) - 1]
     logits[positions].numpy().astype('<f4').tofile(out / f'{name}.logits.f32')
     golden = {'projector': f'{name}.gguf', 'text': source, 'pictures': PICTURES, 'rows': counts,
-              'tokens': [-1 if t == IMAGE else t for t in tokens], 'positions': positions, 'rows_a_view': a_view}
+              'tokens': [-1 if t == IMAGE else t for t in tokens], 'positions': positions,
+              'rows_a_view': a_view}
     (out / f'{name}.json').write_text(json.dumps(golden) + '\n')
     print(name, counts, float(logits.std()))
 

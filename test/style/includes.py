@@ -105,15 +105,19 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     # Opens and checks a model.
     'app/model': ('app/options',),
     # The serving process, where all parts meet.
-    'app/worker': ('app/identity', 'app/model', 'app/service', 'app/weights'),
+    'app/worker': ('app/identity', 'app/media', 'app/model', 'app/service', 'app/weights'),
     'app/inspect': ('app/version', 'app/console'),
+    # Decodes strangers' pictures in a process of its own; the worker knows how to talk to it.
+    'app/decoder': (),
+    'app/media': ('app/decoder',),
     'app/pod': ('app/version', 'app/console'),
     # Model files of trainers into model files of this engine.
     'app/quantize': ('app/version', 'app/console'),
     'app/holder': ('app/options', 'app/service'),
     # The token pipe of the Trillim SDK.
     'app/pipe': ('app/model',),
-    'app/main': ('app/worker', 'app/inspect', 'app/holder', 'app/pipe', 'app/pod', 'app/quantize'),
+    'app/main': ('app/worker', 'app/inspect', 'app/holder', 'app/pipe', 'app/pod', 'app/quantize',
+                 'app/decoder'),
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

@@ -61,6 +61,7 @@ class builder {
     vocabulary_ = o_.family == "bert" ? make_wordpiece_vocabulary()
                   : o_.sentencepiece  ? make_spm_vocabulary()
                                       : make_bpe_vocabulary();
+    if (o_.picture_tokens) add_picture_tokens(vocabulary_);
     pad_vocabulary(vocabulary_, o_.vocab);
     add_hyperparameters();
     add_vocabulary(writer_, vocabulary_, splitter());

@@ -138,6 +138,17 @@ tiny_vocabulary make_wordpiece_vocabulary() {
   return v;
 }
 
+void add_picture_tokens(tiny_vocabulary& vocabulary) {
+  const bool scored = !vocabulary.scores.empty();
+  for (const char* token : {"<image>", "<fake_token_around_image>", "<global-img>", "<start_of_image>",
+                            "<image_soft_token>", "<end_of_image>"})
+    add(vocabulary, token, 3);
+  for (const char row : {'1', '2', '3', '4'})
+    for (const char column : {'1', '2', '3', '4'})
+      add(vocabulary, std::string("<row_") + row + "_col_" + column + ">", 3);
+  if (!scored) vocabulary.scores.clear();
+}
+
 void pad_vocabulary(tiny_vocabulary& vocabulary, std::uint32_t size) {
   const bool scored = !vocabulary.scores.empty();
   while (vocabulary.tokens.size() < size) {

@@ -20,7 +20,8 @@ constexpr const char* usage =
     "  [--experts N] [--experts-used N] [--window N] [--seed N] [--type NAME] [--embedding-type NAME]\n"
     "  [--expert-type NAME] [--mixture] [--tied] [--fused-qkv] [--biases] [--rope-freqs] [--longrope] "
     "[--yarn]\n"
-    "  [--sentencepiece] [--pooling 0..4] [--weight-scales] [--padded-embedding N] [--padded-ffn N]\n";
+    "  [--sentencepiece] [--picture-tokens] [--pooling 0..4] [--weight-scales] [--padded-embedding N] "
+    "[--padded-ffn N]\n";
 
 template <class T>
 T number(const std::string& text) {
@@ -68,6 +69,7 @@ command parse(int argc, char** argv) {
                                            {"--longrope", &o.longrope},
                                            {"--yarn", &o.yarn},
                                            {"--sentencepiece", &o.sentencepiece},
+                                           {"--picture-tokens", &o.picture_tokens},
                                            {"--weight-scales", &o.weight_scales}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];

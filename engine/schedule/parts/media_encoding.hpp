@@ -1,7 +1,7 @@
-// Encodes the media of running jobs, a slice between two steps, before their prompts reach them; one at a time,
-// in the order in which the jobs were admitted. A job holds the rows of one medium until its positions are
-// computed, so that a step that is lost finds them again. Private to engine/schedule; the scheduler's thread
-// only.
+// Encodes the media of running jobs, a slice between two steps, before their prompts reach them; one at a
+// time, in the order in which the jobs were admitted. A job holds the rows of one medium until its positions
+// are computed, so that a step that is lost finds them again. Private to engine/schedule; the scheduler's
+// thread only.
 #pragma once
 
 #include <memory>

@@ -9,8 +9,8 @@ from worker_process import BUILD, SANITIZED
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason='about CMake: once is enough')
 
-PROGRAMS = ('worker-orcd', 'worker-orcd-holder', 'worker-orcd-inspect', 'worker-orcd-pod', 'trillim-quantize',
-            'inference')
+PROGRAMS = ('worker-orcd', 'worker-orcd-decoder', 'worker-orcd-holder', 'worker-orcd-inspect',
+            'worker-orcd-pod', 'trillim-quantize', 'inference')
 PARTS = ('app/liborcd_app.a', 'app/liborcd_process.a', 'engine/liborcd_engine.a', 'gpu/liborcd_gpu.a',
          'net/liborcd_net.a')
 LIBRARIES = tuple(name for name in ('libworker_cuda.so',) if (BUILD / name).exists())

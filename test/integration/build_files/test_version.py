@@ -183,8 +183,8 @@ def test_no_source_is_compiled_with_the_version_in_its_command():
 
 def test_programs_health_metrics_and_log_say_the_version_of_the_build(tiny_model):
     said = VERSION_FILE.read_text().strip()
-    for name in ('worker-orcd', 'worker-orcd-inspect', 'worker-orcd-holder', 'worker-orcd-pod',
-                 'trillim-quantize', 'inference'):
+    for name in ('worker-orcd', 'worker-orcd-decoder', 'worker-orcd-inspect', 'worker-orcd-holder',
+                 'worker-orcd-pod', 'trillim-quantize', 'inference'):
         printed = subprocess.run([BUILD / name, '--version'], check=True, stdout=subprocess.PIPE, timeout=60)
         assert printed.stdout.decode().splitlines()[0] == f'{name} {said}'
     with Worker('--model', tiny_model) as worker:

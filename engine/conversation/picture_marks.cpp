@@ -1,0 +1,152 @@
+#include "engine/conversation/picture_marks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/object.hpp>
+#include <optional>
+#include <random>
+
+namespace orcd::engine {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view probe = "A text, to be found again.";
+constexpr std::size_t index_digits = 4;
+
+error refuse(std::string text) {
+  return {errc::invalid_request, std::move(text), "messages"};
+}
+
+std::optional<rendered_prompt> render_probe(const chat_format& format, json::value content) {
+  json::object message{{"role", "user"}, {"content", std::move(content)}};
+  json::object variables{{"messages", json::array{std::move(message)}}, {"add_generation_prompt", false}};
+  auto done = format.render_quickly(variables);
+  if (!done || !*done) return std::nullopt;
+  return std::move(**done);
+}
+
+/// Where a text stands in what the template itself wrote.
+std::vector<std::size_t> own_places(const rendered_prompt& prompt, std::string_view text) {
+  std::vector<std::size_t> out;
+  for (auto at = prompt.text.find(text); at != std::string::npos;
+       at = prompt.text.find(text, at + text.size())) {
+    const bool callers = std::any_of(
+        prompt.callers.begin(), prompt.callers.end(),
+        [&](const text_range& part) { return part.from < at + text.size() && at < part.from + part.size; });
+    if (!callers) out.push_back(at);
+  }
+  return out;
+}
+
+/// The parts of `range` that lie before and behind the place, moved as the text behind it moves.
+void keep_around(std::vector<text_range>& out, text_range range, std::size_t from, std::size_t size,
+                 std::size_t written) {
+  if (range.from < from) out.push_back({range.from, std::min(range.size, from - range.from)});
+  const std::size_t end = range.from + range.size;
+  if (end <= from + size) return;
+  const std::size_t begin = std::max(range.from, from + size);
+  out.push_back({begin - size + written, end - begin});
+}
+
+}  // namespace
+
+part_habits learn_part_habits(const chat_format& format, std::string_view placeholder) {
+  part_habits out;
+  const json::array parts{json::object{{"type", "image"}},
+                          json::object{{"type", "text"}, {"text", json::string(probe)}}};
+  const auto list = render_probe(format, parts);
+  out.lists =
+      list && list->text.find(probe) != std::string::npos && own_places(*list, placeholder).size() == 1;
+  const auto string = render_probe(format, json::string(probe));
+  out.strings = string && string->text.find(probe) != std::string::npos;
+  return out;
+}
+
+picture_marks::picture_marks() {
+  std::random_device source;
+  constexpr std::array<char, 16> digits{'0', '1', '2', '3', '4', '5', '6', '7',
+                                        '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  for (int word = 0; word < 4; ++word) {
+    std::uint32_t bits = source();
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4U) base_ += digits[bits & 15U];
+  }
+  between_ = base_ + std::string(index_digits, '-');
+}
+
+std::string picture_marks::mark(std::size_t index) const {
+  std::string number = std::to_string(index);
+  number.insert(0, index_digits - std::min(index_digits, number.size()), '0');
+  return base_ + number;
+}
+
+json::array picture_marks::list_of(std::string_view text) const {
+  json::array out;
+  const auto add_text = [&](std::string_view part) {
+    if (!part.empty()) out.push_back(json::object{{"type", "text"}, {"text", json::string(part)}});
+  };
+  while (true) {
+    const auto at = text.find(base_);
+    add_text(text.substr(0, at));
+    if (at == std::string_view::npos) return out;
+    if (text.substr(at, between_.size()) != between_) out.push_back(json::object{{"type", "image"}});
+    text.remove_prefix(at + between_.size());
+  }
+}
+
+void picture_marks::spread(json::array& messages, part_habits habits) const {
+  for (json::value& value : messages) {
+    auto* const content = value.as_object().if_contains("content");
+    if (content == nullptr || !content->is_string()) continue;
+    const std::string_view text = content->get_string();
+    const bool marked = text.find(base_) != std::string_view::npos;
+    if (habits.lists && (marked || !habits.strings)) {
+      *content = list_of(std::string(text));
+      continue;
+    }
+    if (!marked) continue;
+    std::string whole(text);
+    for (auto at = whole.find(between_); at != std::string::npos; at = whole.find(between_, at))
+      whole.replace(at, between_.size(), "\n");
+    *content = whole;
+  }
+}
+
+std::vector<picture_marks::place> picture_marks::marked_places(const rendered_prompt& prompt,
+                                                               std::size_t count) const {
+  std::vector<place> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = mark(i);
+    for (auto at = prompt.text.find(text); at != std::string::npos; at = prompt.text.find(text, at + 1))
+      out.push_back({at, text.size()});
+  }
+  return out;
+}
+
+result<void> picture_marks::put(rendered_prompt& prompt, const std::vector<std::string>& texts,
+                                part_habits habits, std::string_view placeholder) const {
+  std::vector<place> places;
+  if (habits.lists) {
+    for (const std::size_t at : own_places(prompt, placeholder)) places.push_back({at, placeholder.size()});
+  } else {
+    places = marked_places(prompt, texts.size());
+  }
+  const bool ordered = std::is_sorted(places.begin(), places.end(),
+                                      [](const place& a, const place& b) { return a.from < b.from; });
+  if (places.size() != texts.size() || !ordered) {
+    return refuse("have " + std::to_string(texts.size()) +
+                  " pictures, but the model's chat template prints " + std::to_string(places.size()) +
+                  (ordered ? "" : ", in another order"));
+  }
+  for (std::size_t i = texts.size(); i-- > 0;) {
+    const auto [from, size] = places[i];
+    prompt.text.replace(from, size, texts[i]);
+    std::vector<text_range> kept;
+    kept.reserve(prompt.callers.size() + 1);
+    for (const text_range& range : prompt.callers) keep_around(kept, range, from, size, texts[i].size());
+    prompt.callers = std::move(kept);
+  }
+  return {};
+}
+
+}  // namespace orcd::engine

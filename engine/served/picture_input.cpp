@@ -1,0 +1,139 @@
+#include "engine/served/picture_input.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "engine/base/sha256.hpp"
+
+namespace orcd::engine {
+namespace {
+
+std::string repeated(std::string_view text, std::uint32_t times) {
+  std::string out;
+  out.reserve(text.size() * times);
+  for (std::uint32_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+std::string filled(std::string text, std::uint32_t row, std::uint32_t column) {
+  const auto fill = [&](std::string_view name, std::uint32_t value) {
+    if (const auto at = text.find(name); at != std::string::npos)
+      text.replace(at, name.size(), std::to_string(value));
+  };
+  fill("{row}", row);
+  fill("{column}", column);
+  return text;
+}
+
+/// The one token of a text.
+std::optional<token_id> token_of(const tokenizer& vocabulary, std::string_view text) {
+  encode_options options;
+  options.add_special = false;
+  const auto tokens = vocabulary.encode(text, options);
+  return tokens.size() == 1 ? std::optional(tokens.front()) : std::nullopt;
+}
+
+std::uint32_t rows_of(const picture_rules& rules, const prepared_picture& pixels) {
+  std::uint32_t out = 0;
+  for (const picture& view : pixels.views) out += tokens_of_view(rules, {view.width, view.height});
+  return out;
+}
+
+std::string digest_of(const tower& of, const prepared_picture& pixels) {
+  sha256 digest;
+  digest.update(of.digest + " " + std::to_string(pixels.tile_rows) + " " +
+                std::to_string(pixels.tile_columns));
+  for (const picture& view : pixels.views) {
+    digest.update(" " + std::to_string(view.width) + " " + std::to_string(view.height) + " ");
+    digest.update(std::as_bytes(std::span(view.rgb)));
+  }
+  return digest.finish();
+}
+
+}  // namespace
+
+result<picture_input> picture_input::make(const tower& of, const tokenizer& vocabulary,
+                                          picture_decoder& decoder, picture_bounds bounds) {
+  const picture_text& text = of.spec.text;
+  for (const std::string& needed : {text.token, text.placeholder}) {
+    if (token_of(vocabulary, needed)) continue;
+    return error(errc::model_load_failed,
+                 std::string(of.file.location()) + ": the model's vocabulary has no token '" + needed +
+                     "', which stands for pictures of projector '" + of.spec.projector + "'",
+                 "mmproj");
+  }
+  picture_input out(of, decoder, bounds, *token_of(vocabulary, text.token));
+  if (out.rules_.layout == picture_layout::multiples) {
+    const std::uint64_t most = std::uint64_t{bounds.tokens_max} * out.rules_.factor * out.rules_.factor;
+    out.rules_.pixels_max = std::min(out.rules_.pixels_max, most);
+  }
+  return out;
+}
+
+result<seen_picture> picture_input::see(std::span<const std::byte> file, picture_detail detail) const {
+  if (file.size() > bounds_.bytes_max) {
+    return error(errc::invalid_request, "has " + std::to_string(file.size()) + " bytes; the limit is " +
+                                            std::to_string(bounds_.bytes_max));
+  }
+  const auto decoded = decoder_->decode(file, bounds_.pixels_max);
+  if (!decoded) return decoded.error();
+  auto pixels = prepare_picture(*decoded, rules_, detail);
+  // Fewer tokens than one view has are not to be had.
+  if (rows_of(rules_, pixels) > bounds_.tokens_max && detail != picture_detail::low)
+    pixels = prepare_picture(*decoded, rules_, picture_detail::low);
+  seen_picture out;
+  out.rows = rows_of(rules_, pixels);
+  out.digest = digest_of(*of_, pixels);
+  out.text = text_of(pixels);
+  out.pixels = std::make_shared<const prepared_picture>(std::move(pixels));
+  return out;
+}
+
+std::string picture_input::text_of(const prepared_picture& pixels) const {
+  const picture_text& with = of_->spec.text;
+  const auto rows = [&](std::size_t view) {
+    const picture& of = pixels.views[view];
+    return repeated(with.token, tokens_of_view(rules_, {of.width, of.height}));
+  };
+  if (pixels.tile_rows == 0) return with.before + rows(0) + with.after;
+  std::string out;
+  std::size_t view = 0;
+  for (std::uint32_t row = 1; row <= pixels.tile_rows; ++row) {
+    for (std::uint32_t column = 1; column <= pixels.tile_columns; ++column)
+      out += filled(with.tile_before, row, column) + rows(view++);
+    out += with.row_after;
+  }
+  return out + with.whole_before + rows(view) + with.whole_after;
+}
+
+result<std::vector<job_medium>> picture_input::place(const std::vector<seen_picture>& pictures,
+                                                     std::vector<token_id>& tokens) const {
+  const auto wrong = [](std::string what) {
+    return error(errc::invalid_request, std::move(what), "messages");
+  };
+  if (!tokens.empty() && tokens.back() == token_) return wrong("end with a picture; a text must follow it");
+  std::vector<job_medium> out;
+  std::size_t at = 0;
+  for (const seen_picture& picture : pictures) {
+    job_medium made{picture.pixels, picture.digest, picture.rows, {}, of_->spec.rows_see_each_other};
+    std::uint32_t rows = 0;
+    while (rows < picture.rows) {
+      while (at < tokens.size() && tokens[at] != token_) ++at;
+      if (at == tokens.size()) break;
+      media_run run{static_cast<std::uint32_t>(at), 0, rows};
+      for (; rows < picture.rows && at < tokens.size() && tokens[at] == token_; ++at, ++rows, ++run.count)
+        tokens[at] = media_token;
+      made.runs.push_back(run);
+    }
+    if (rows < picture.rows)
+      return wrong("have fewer places for rows of pictures than the " + std::to_string(picture.rows) +
+                   " of a picture");
+    out.push_back(std::move(made));
+  }
+  if (std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), token_) != tokens.end())
+    return wrong("spell '" + of_->spec.text.token + "', which stands for pictures, beside pictures");
+  return out;
+}
+
+}  // namespace orcd::engine

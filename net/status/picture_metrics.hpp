@@ -1,0 +1,12 @@
+// The families of /metrics that a worker with a projector has. Any thread.
+#pragma once
+
+#include <string>
+
+#include "engine/media/picture_decoder.hpp"
+
+namespace orcd::net {
+
+[[nodiscard]] std::string render_picture_metrics(const engine::decoder_counts& counts);
+
+}  // namespace orcd::net

@@ -1,0 +1,140 @@
+// Projector files that are wrong: one message says all that is.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "engine/media/tower.hpp"
+#include "test/support/gguf_writer.hpp"
+
+using namespace orcd;
+
+namespace {
+
+/// A projector as small as can be: two layers, width 8, 2 x 2 patches of 4 pixels.
+test::gguf_writer make_projector(const std::string& kind = "idefics3") {
+  test::gguf_writer w;
+  w.add("general.architecture", "clip");
+  w.add("clip.has_vision_encoder", true).add("clip.projector_type", kind).add("clip.use_gelu", true);
+  for (const auto& [key, value] : {std::pair{"image_size", 8U},
+                                   {"patch_size", 4U},
+                                   {"embedding_length", 8U},
+                                   {"feed_forward_length", 12U},
+                                   {"block_count", 2U},
+                                   {"projection_dim", 16U},
+                                   {"attention.head_count", 2U},
+                                   {"projector.scale_factor", 2U}})
+    w.add("clip.vision." + std::string(key), value);
+  w.add("clip.vision.attention.layer_norm_epsilon", 1e-6F);
+  w.add("clip.vision.image_mean", std::vector<float>(3, 0.5F));
+  w.add("clip.vision.image_std", std::vector<float>(3, 0.5F));
+  const auto tensor = [&](const std::string& name, std::vector<std::uint64_t> extents) {
+    std::uint64_t count = 1;
+    for (const auto extent : extents) count *= extent;
+    w.add_tensor(name, std::move(extents), engine::ggml_type::f32, test::bytes(count * 4));
+  };
+  tensor("v.patch_embd.weight", {4, 4, 3, 8});
+  tensor("v.position_embd.weight", {8, 4});
+  for (const char* part : {"weight", "bias"}) tensor(std::string("v.post_ln.") + part, {8});
+  tensor("mm.model.fc.weight", {32, 16});
+  for (int i = 0; i < 2; ++i) {
+    const std::string at = "v.blk." + std::to_string(i) + ".";
+    for (const char* norm : {"ln1", "ln2"})
+      for (const char* part : {".weight", ".bias"}) tensor(at + norm + part, {8});
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_out"}) tensor(at + name + ".weight", {8, 8});
+    tensor(at + "ffn_up.weight", {8, 12});
+    tensor(at + "ffn_down.weight", {12, 8});
+  }
+  return w;
+}
+
+std::string why(const test::gguf_writer& writer, const engine::model_spec* text = nullptr) {
+  const auto image = writer.build();
+  const auto loaded = engine::load_tower(engine::gguf_file::parse(image, "mmproj.gguf").value(), text);
+  if (loaded) return "taken";
+  BOOST_TEST(loaded.error().param == "mmproj");
+  return loaded.error().message;
+}
+
+bool says(const std::string& message, const std::string& part) {
+  if (message.find(part) != std::string::npos) return true;
+  BOOST_TEST_MESSAGE(message);
+  return false;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(projector_files)
+
+BOOST_AUTO_TEST_CASE(a_good_one_says_how_pictures_are_made) {
+  const auto image = make_projector().build();
+  const auto loaded = engine::load_tower(engine::gguf_file::parse(image, "mmproj.gguf").value(), nullptr);
+  BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
+  BOOST_TEST(loaded->spec.pictures.longest == 32U);
+  BOOST_TEST(loaded->spec.view_rows_max() == 1U);
+  BOOST_TEST(loaded->spec.patches_max() == 4U);
+  BOOST_TEST(loaded->spec.picture_rows_max() == 17U);
+  BOOST_TEST(loaded->digest.size() == 64U);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_projector_or_another_is_refused_by_name) {
+  auto model = make_projector();
+  model.remove("general.architecture");
+  model.add("general.architecture", "llama");
+  BOOST_TEST(says(why(model), "'llama', not 'clip'"));
+  BOOST_TEST(
+      says(why(make_projector("pixtral")), "projector 'pixtral' is not supported; supported are gemma3"));
+  auto sound = make_projector();
+  sound.add("clip.has_audio_encoder", true);
+  BOOST_TEST(says(why(sound), "tower of sound"));
+  sound.remove("clip.has_vision_encoder");
+  BOOST_TEST(says(why(sound), "projector of sound"));
+  auto nameless = make_projector();
+  nameless.remove("clip.projector_type");
+  BOOST_TEST(says(why(nameless), "'clip.projector_type' is missing"));
+}
+
+BOOST_AUTO_TEST_CASE(values_without_sense_are_named_with_their_limits) {
+  const auto with = [](const char* key, auto value) {
+    auto w = make_projector();
+    w.remove(std::string("clip.vision.") + key);
+    w.add(std::string("clip.vision.") + key, value);
+    return why(w);
+  };
+  BOOST_TEST(says(with("patch_size", 0U), "'clip.vision.patch_size' is 0; it must be 1 to 64"));
+  BOOST_TEST(says(with("image_size", 9U), "must be a multiple of the patch size"));
+  BOOST_TEST(says(with("projector.scale_factor", 3U), "scale_factor"));
+  BOOST_TEST(says(with("attention.head_count", 3U), "must divide the width of 8"));
+  BOOST_TEST(says(with("block_count", 100U), "cannot make that many layers"));
+  BOOST_TEST(says(with("image_std", std::vector<float>{0.5F, 0.0F, 0.5F}), "each must be above 0"));
+  BOOST_TEST(says(with("image_std", std::vector<float>{0.5F, 0.5F}), "has 2 values; it must have 3"));
+  BOOST_TEST(says(with("image_mean", std::vector<float>{0.5F, std::nanf(""), 0.5F}), "each must be finite"));
+  auto meanless = make_projector();
+  meanless.remove("clip.vision.image_mean");
+  BOOST_TEST(says(why(meanless), "'clip.vision.image_mean'"));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_that_are_missing_or_of_another_shape_are_told_together) {
+  auto w = make_projector();
+  w.remove_tensor("v.post_ln.weight");
+  w.remove_tensor("v.position_embd.weight");
+  w.add_tensor("v.position_embd.weight", {8, 5}, engine::ggml_type::f32, test::bytes(160));
+  const std::string message = why(w);
+  BOOST_TEST(says(message, "2 problems with the projector"));
+  BOOST_TEST(says(message, "tensor 'v.post_ln.weight' is missing"));
+  BOOST_TEST(says(message, "'v.position_embd.weight' has 8 x 5 values; it must have 8 x 4"));
+}
+
+BOOST_AUTO_TEST_CASE(a_projector_must_fit_its_model) {
+  engine::model_spec text;
+  text.embedding = 12;
+  text.layers.resize(1);
+  BOOST_TEST(
+      says(why(make_projector(), &text), "'clip.vision.projection_dim' is 16, but the model's width is 12"));
+  text.embedding = 16;
+  BOOST_TEST(why(make_projector(), &text) == "taken");
+  text.causal = false;
+  BOOST_TEST(says(why(make_projector(), &text), "encoder"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,116 @@
+// Pictures on their way through chat templates, and into a prompt's tokens.
+#include "engine/conversation/picture_marks.hpp"
+
+#include <boost/json.hpp>
+#include <boost/test/unit_test.hpp>
+#include <string>
+
+using namespace orcd::engine;
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::string_view listing =
+    "{% for m in messages %}[{{ m.role }}]{% for part in m.content %}{% if part.type == 'text' %}{{ "
+    "part.text }}"
+    "{% elif part.type == 'image' %}{{ '<image>' }}{% endif %}{% endfor %}{% endfor %}";
+constexpr std::string_view joining = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+
+chat_format format_of(std::string_view text) {
+  return chat_format::make(text, {}).value();
+}
+
+struct prompt_of {
+  prompt_of(std::string_view text, const std::string& content, std::vector<std::string> pictures)
+      : format(format_of(text)), habits(learn_part_habits(format, "<image>")) {
+    json::array messages{json::object{{"role", "system"}, {"content", "Say <image>"}},
+                         json::object{{"role", "user"}, {"content", filled(content)}}};
+    marks.spread(messages, habits);
+    made = format.render({{"messages", std::move(messages)}}).value();
+    put = marks.put(made, pictures, habits, "<image>");
+  }
+
+  /// '0', '1' become marks and '|' what stands between parts.
+  [[nodiscard]] std::string filled(const std::string& content) const {
+    std::string out;
+    for (const char c : content) {
+      if (c == '|')
+        out += marks.between();
+      else if (c >= '0' && c <= '9')
+        out += marks.mark(static_cast<std::size_t>(c - '0'));
+      else
+        out += c;
+    }
+    return out;
+  }
+  /// The request's own text, in braces.
+  [[nodiscard]] std::string shown() const {
+    std::string out = made.text;
+    for (auto part = made.callers.rbegin(); part != made.callers.rend(); ++part) {
+      out.insert(part->from + part->size, "}");
+      out.insert(part->from, "{");
+    }
+    return out;
+  }
+
+  chat_format format;
+  part_habits habits;
+  picture_marks marks;
+  rendered_prompt made;
+  result<void> put = {};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(picture_places)
+
+BOOST_AUTO_TEST_CASE(a_template_is_asked_what_it_takes) {
+  const auto lists = learn_part_habits(format_of(listing), "<image>");
+  BOOST_TEST(lists.lists);
+  BOOST_TEST(!lists.strings);
+  const auto strings = learn_part_habits(format_of(joining), "<image>");
+  BOOST_TEST(!strings.lists);
+  BOOST_TEST(strings.strings);
+  BOOST_TEST(!learn_part_habits(format_of(listing), "<start_of_image>").lists);
+}
+
+BOOST_AUTO_TEST_CASE(pictures_stand_where_they_were) {
+  const prompt_of lists(listing, "a0b|c1", {"(first)", "(second)"});
+  BOOST_REQUIRE(lists.put.has_value());
+  BOOST_TEST(lists.made.text == "[system]Say <image>[user]a(first)bc(second)");
+  BOOST_TEST(lists.shown() == "[system]{Say <image>}[user]{a}(first){bc}(second)");
+  const prompt_of strings(joining, "a0b|c1", {"(first)", "(second)"});
+  BOOST_REQUIRE(strings.put.has_value());
+  BOOST_TEST(strings.made.text == "[system]Say <image>[user]a(first)b\nc(second)");
+  BOOST_TEST(strings.shown() == "[system]{Say <image>}[user]{a}(first){b\nc}(second)");
+}
+
+BOOST_AUTO_TEST_CASE(a_placeholder_that_is_spelled_is_no_place) {
+  const prompt_of lists(listing, "<image>0<image>", {"(it)"});
+  BOOST_REQUIRE(lists.put.has_value());
+  BOOST_TEST(lists.made.text == "[system]Say <image>[user]<image>(it)<image>");
+}
+
+BOOST_AUTO_TEST_CASE(a_template_that_loses_or_repeats_pictures_is_refused) {
+  const prompt_of lost("{% for m in messages %}{{ m.role }}{% endfor %}", "a0", {"(it)"});
+  BOOST_REQUIRE(!lost.put.has_value());
+  BOOST_TEST(lost.put.error().param == "messages");
+  const prompt_of twice("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}", "a0", {"(it)"});
+  BOOST_TEST(!twice.put.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(messages_without_pictures_stay_as_they_are) {
+  const picture_marks marks;
+  const json::array messages{json::object{{"role", "user"}, {"content", "a\nb"}}};
+  json::array spread = messages;
+  marks.spread(spread, {.lists = true, .strings = true});
+  BOOST_TEST((spread == messages));
+  marks.spread(spread, {.lists = true, .strings = false});
+  BOOST_TEST(spread[0].at("content").is_array());
+}
+
+BOOST_AUTO_TEST_CASE(no_two_requests_have_the_same_marks) {
+  BOOST_TEST(picture_marks().mark(0) != picture_marks().mark(0));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

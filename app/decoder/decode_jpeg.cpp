@@ -55,9 +55,10 @@ void cmyk_to_rgb(const std::uint8_t* from, std::uint8_t* to, std::uint32_t width
 }
 
 /// Everything that a jump would leave behind belongs to the caller.
-bool read_rows(std::span<const std::byte> file, const engine::image_header& header,
-               jpeg_decompress_struct& state, jpeg_progress_mgr& progress, std::vector<std::uint8_t>& line,
-               std::vector<std::uint8_t>& out) {
+/// Apart from the function with setjmp(), whose registers a jump back may have changed.
+[[gnu::noinline]] bool read_rows(std::span<const std::byte> file, const engine::image_header& header,
+                                 jpeg_decompress_struct& state, jpeg_progress_mgr& progress,
+                                 std::vector<std::uint8_t>& line, std::vector<std::uint8_t>& out) {
   jpeg_mem_src(&state, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   state.src->fill_input_buffer = refuse_more;
   state.progress = &progress;

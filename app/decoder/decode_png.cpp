@@ -46,8 +46,9 @@ void set_format(png_structp state, png_infop info) {
 }
 
 /// What a jump would leave behind belongs to the caller.
-bool read_rows(png_structp state, png_infop info, const engine::image_header& header, decoded_rows& out,
-               std::vector<png_bytep>& rows) {
+/// Apart from the function with setjmp(), whose registers a jump back may have changed.
+[[gnu::noinline]] bool read_rows(png_structp state, png_infop info, const engine::image_header& header,
+                                 decoded_rows& out, std::vector<png_bytep>& rows) {
   constexpr png_uint_32 side_max = 0x7FFFFFFF;
   constexpr std::size_t chunk_bytes_max = 8U << 20U;
   png_set_user_limits(state, side_max, side_max);

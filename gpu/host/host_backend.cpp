@@ -86,24 +86,6 @@ engine::result<void> check_pages(std::uint32_t pages, std::uint32_t context) {
                                                               std::to_string(context)});
 }
 
-/// Reads one byte of every page, so that the file is in memory before the first request, and tells how far it
-/// is.
-void read_weights(const engine::model_weights& weights, const std::function<void(unsigned)>& progress) {
-  constexpr std::uint64_t page = 4096;
-  const std::uint64_t total = std::max<std::uint64_t>(1, engine::payload_bytes(weights));
-  std::uint64_t done = 0;
-  unsigned told = 0;
-  volatile std::byte last{};
-  engine::for_each_tensor(weights, [&](const engine::tensor_view& tensor) {
-    for (std::uint64_t offset = 0; offset < tensor.bytes; offset += page) {
-      last = tensor.data[offset];
-      done += std::min(page, tensor.bytes - offset);
-      const auto percent = static_cast<unsigned>(done * 100 / total);
-      if (percent > told && percent < 100) progress(told = percent);
-    }
-  });
-}
-
 class host_backend final : public engine::accelerator {
  public:
   explicit host_backend(host_backend_options options) : options_(std::move(options)) {

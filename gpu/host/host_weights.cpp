@@ -109,4 +109,20 @@ void host_weights::import(engine::model& m, const engine::shared_weights& from, 
   bind_views(m.weights, layout, bytes_of(arena_));
 }
 
+void read_weights(const engine::model_weights& weights, const std::function<void(unsigned)>& progress) {
+  constexpr std::uint64_t page = 4096;
+  const std::uint64_t total = std::max<std::uint64_t>(1, engine::payload_bytes(weights));
+  std::uint64_t done = 0;
+  unsigned told = 0;
+  volatile std::byte last{};
+  engine::for_each_tensor(weights, [&](const engine::tensor_view& tensor) {
+    for (std::uint64_t offset = 0; offset < tensor.bytes; offset += page) {
+      last = tensor.data[offset];
+      done += std::min(page, tensor.bytes - offset);
+      const auto percent = static_cast<unsigned>(done * 100 / total);
+      if (percent > told && percent < 100) progress(told = percent);
+    }
+  });
+}
+
 }  // namespace orcd::gpu

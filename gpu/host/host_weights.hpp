@@ -45,4 +45,9 @@ class host_weights {
   std::string layout_hash_{};  ///< of what is bound
 };
 
+/// Reads one byte of every page, so that the file is in memory before the first request, and tells how far it
+/// is.
+void read_weights(const engine::model_weights& weights,
+                  const std::function<void(unsigned percent)>& progress);
+
 }  // namespace orcd::gpu

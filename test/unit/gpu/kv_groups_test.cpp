@@ -116,10 +116,12 @@ BOOST_AUTO_TEST_CASE(states_are_the_last_group_and_take_no_part_in_the_others) {
   BOOST_TEST((states.need == engine::kv_need::state));
   BOOST_TEST(states.page_bytes == 2U * (4 * 16 * 16 + 3 * (2 * 2 * 16 + 4 * 16)) * sizeof(float));
   BOOST_TEST(plan.geometry.page_bytes == page);
-  BOOST_TEST(states.pages == (plan.geometry.page_bytes + plan.geometry.groups[0].page_bytes) *
-                                 plan.geometry.pages / 8 / states.page_bytes);
+  BOOST_TEST(states.pages == plan.geometry.pages + 4);  // an eighth would be more
   BOOST_TEST(states.boundary_pages == states.pages);
   auto few = demand;
+  few.boundaries = {.bytes = 100 * states.page_bytes + 1};
+  BOOST_TEST(gpu::kv_groups::of(spec, few).geometry.further().back().pages == 100U);
+  few = demand;
   few.context = 256;
   BOOST_TEST(gpu::kv_groups::of(spec, few).geometry.further().back().pages == 8U);
   few.boundaries = {.bytes = 0};

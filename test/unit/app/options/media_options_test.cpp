@@ -10,9 +10,6 @@ namespace {
 
 using namespace orcd;
 
-using test::contains;
-using test::refused;
-
 std::vector<std::string> with_projector(std::vector<std::string> more = {}) {
   more.insert(more.begin(), {"--backend", "host", "--mmproj", "p.gguf"});
   return more;
@@ -28,16 +25,19 @@ BOOST_AUTO_TEST_CASE(limits_are_taken_within_their_ranges) {
   BOOST_TEST(o.media.image_tokens_max == 512U);
   BOOST_TEST(o.media.images_max == 2U);
   BOOST_TEST(test::taken_options(with_projector({"--media-cache-mb", "0"})).media.cache_mib == 0U);
-  BOOST_TEST(contains(refused(with_projector({"--image-max-tokens", "255"})), "must be an integer, 256 to"));
-  BOOST_TEST(contains(refused(with_projector({"--max-images", "0"})), "must be an integer, 1 to 1000"));
-  BOOST_TEST(contains(refused(with_projector({"--image-max-bytes", "1"})), "must be an integer, 1024 to"));
+  BOOST_TEST(test::contains(test::refused(with_projector({"--image-max-tokens", "255"})),
+                            "must be an integer, 256 to"));
+  BOOST_TEST(
+      test::contains(test::refused(with_projector({"--max-images", "0"})), "must be an integer, 1 to 1000"));
+  BOOST_TEST(test::contains(test::refused(with_projector({"--image-max-bytes", "1"})),
+                            "must be an integer, 1024 to"));
 }
 
 BOOST_AUTO_TEST_CASE(what_takes_no_pictures_is_refused_by_name) {
-  BOOST_TEST(contains(refused({"--mmproj", "p.gguf"}), "not supported by the cuda backend yet"));
-  BOOST_TEST(contains(refused({"--max-images", "2"}), "needs --mmproj"));
-  BOOST_TEST(
-      contains(refused(with_projector({"--failover-dir", "/tmp"})), "cannot be beside --failover-dir"));
+  BOOST_TEST(test::contains(test::refused({"--mmproj", "p.gguf"}), "not supported by the cuda backend yet"));
+  BOOST_TEST(test::contains(test::refused({"--max-images", "2"}), "needs --mmproj"));
+  BOOST_TEST(test::contains(test::refused(with_projector({"--failover-dir", "/tmp"})),
+                            "cannot be beside --failover-dir"));
 }
 
 BOOST_AUTO_TEST_CASE(bodies_may_be_longer_with_a_projector) {

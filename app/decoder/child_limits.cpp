@@ -63,8 +63,9 @@ bool set_filter() noexcept {
 
 bool confine_child(std::uint64_t memory_bytes) noexcept {
   alarm(decode_wall_seconds);
-  return set_limit(RLIMIT_AS, memory_bytes) && set_limit(RLIMIT_CPU, decode_cpu_seconds) &&
-         set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_NOFILE, 0) && set_filter();
+  if (!set_limit(RLIMIT_CPU, decode_cpu_seconds) || !set_limit(RLIMIT_CORE, 0)) return false;
+  if (!confines_calls) return true;
+  return set_limit(RLIMIT_AS, memory_bytes) && set_limit(RLIMIT_NOFILE, 0) && set_filter();
 }
 
 }  // namespace orcd::app

@@ -6,8 +6,8 @@
 
 namespace orcd::app {
 
-// A sanitizer's runtime maps terabytes, and makes calls when a process ends that nothing else makes: under one
-// a child is confined in its time alone.
+// A sanitizer's runtime maps terabytes, and makes calls when a process ends that nothing else makes: under
+// one a child is confined in its time alone.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool confines_calls = false;
 #elif defined(__has_feature)

@@ -104,8 +104,8 @@ std::uint32_t tokens_of_view(const picture_rules& rules, picture_size size) noex
 
 result<void> check_picture_size(picture_size size) {
   const auto [shorter, longer] = std::minmax(size.width, size.height);
-  const std::string is = "the picture is " + std::to_string(size.width) + " by " +
-                         std::to_string(size.height) + " pixels; ";
+  const std::string is =
+      "the picture is " + std::to_string(size.width) + " by " + std::to_string(size.height) + " pixels; ";
   if (shorter == 0) return error(errc::invalid_request, is + "each side must be at least 1");
   if (longer > picture_limits::side_max) {
     return error(errc::invalid_request,

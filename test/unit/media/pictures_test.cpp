@@ -102,8 +102,7 @@ BOOST_AUTO_TEST_CASE(a_tiled_picture_says_how_it_was_cut) {
   BOOST_TEST(wide.tile_rows == 2U);
   BOOST_TEST(wide.views.size() == 9U);
   BOOST_TEST(tokens_of_view(rules, {32, 32}) == 4U);
-  const prepared_picture low =
-      prepare_picture(orcd::test::made_picture(100, 40), rules, picture_detail::low);
+  const prepared_picture low = prepare_picture(orcd::test::made_picture(100, 40), rules, picture_detail::low);
   BOOST_TEST(low.tile_rows == 0U);
   BOOST_TEST(low.views.size() == 1U);
 }

@@ -104,12 +104,12 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'app/identity': ('app/options',),
     # Opens and checks a model.
     'app/model': ('app/options',),
-    # The serving process, where all parts meet.
-    'app/worker': ('app/identity', 'app/media', 'app/model', 'app/service', 'app/weights'),
-    'app/inspect': ('app/version', 'app/console'),
     # Decodes strangers' pictures in a process of its own; the worker knows how to talk to it.
     'app/decoder': (),
     'app/media': ('app/decoder',),
+    # The serving process, where all parts meet.
+    'app/worker': ('app/identity', 'app/media', 'app/model', 'app/service', 'app/weights'),
+    'app/inspect': ('app/version', 'app/console'),
     'app/pod': ('app/version', 'app/console'),
     # Model files of trainers into model files of this engine.
     'app/quantize': ('app/version', 'app/console'),

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/instant_accelerator.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "gpu/kv_groups.hpp"
 
@@ -22,13 +23,9 @@ constexpr std::uint32_t turns = 20;
 constexpr std::uint32_t chunk = 2'048;
 
 /// Answers every request for a token at once.
-class paged_accelerator final : public engine::accelerator {
+class paged_accelerator final : public bench::instant_accelerator {
  public:
   explicit paged_accelerator(const engine::kv_geometry& geometry) : geometry_(geometry) {}
-  engine::result<engine::memory_plan> load(const engine::model&, const engine::accelerator_config&,
-                                           const std::function<void(unsigned)>&) override {
-    return engine::memory_plan{};
-  }
   std::uint32_t chunk_tokens() const noexcept override { return chunk; }
   engine::kv_geometry kv_pages() const noexcept override { return geometry_; }
   void launch(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag&) override {
@@ -41,19 +38,6 @@ class paged_accelerator final : public engine::accelerator {
     asked_.clear();
     return true;
   }
-  void release(engine::slot_id) noexcept override {}
-  void unmap_weights() override {}
-  engine::result<void> map_weights(const engine::shared_weights&) override { return {}; }
-  void drop_adapter(std::uint32_t) noexcept override {}
-  void begin(const engine::sequence_start&) override {}
-  void extend(engine::slot_id, std::uint32_t, std::uint32_t, std::span<const engine::kv_page>) override {}
-  void clear(std::uint32_t, std::span<const engine::kv_page>) noexcept override {}
-  void wait_idle() noexcept override {}
-  std::vector<std::string> audit() override { return {}; }
-  std::span<const float> logits(engine::slot_id) const noexcept override { return {}; }
-  const char* name() const noexcept override { return "instant"; }
-  bool resident() const noexcept override { return false; }
-  std::uint64_t vram_bytes() const noexcept override { return 0; }
 
  private:
   engine::kv_geometry geometry_;

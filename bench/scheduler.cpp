@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/instant_accelerator.hpp"
 #include "engine/sampling/sampling.hpp"
 
 namespace {
@@ -16,12 +17,8 @@ namespace {
 using namespace orcd::engine;
 
 /// Answers every request for a token at once, with the same token.
-class instant_accelerator final : public accelerator {
+class echoing_accelerator final : public orcd::bench::instant_accelerator {
  public:
-  result<memory_plan> load(const model&, const accelerator_config&,
-                           const std::function<void(unsigned)>&) override {
-    return memory_plan{};
-  }
   std::uint32_t chunk_tokens() const noexcept override { return 512; }
   std::uint32_t launch_depth() const noexcept override { return 2; }
   void launch(std::span<const sequence_step> sequences, const interrupt_flag&) override {
@@ -36,20 +33,6 @@ class instant_accelerator final : public accelerator {
     asked.clear();
     return true;
   }
-  void release(slot_id) noexcept override {}
-  // There are no pages, adapters or weights of it.
-  void unmap_weights() override {}
-  result<void> map_weights(const shared_weights&) override { return {}; }
-  void drop_adapter(std::uint32_t) noexcept override {}
-  void begin(const sequence_start&) override {}
-  void extend(slot_id, std::uint32_t, std::uint32_t, std::span<const kv_page>) override {}
-  void clear(std::uint32_t, std::span<const kv_page>) noexcept override {}
-  void wait_idle() noexcept override {}
-  std::vector<std::string> audit() override { return {}; }
-  std::span<const float> logits(slot_id) const noexcept override { return {}; }
-  const char* name() const noexcept override { return "instant"; }
-  bool resident() const noexcept override { return false; }
-  std::uint64_t vram_bytes() const noexcept override { return 0; }
 
  private:
   std::vector<sampled_token> asked_[2];
@@ -84,7 +67,7 @@ scheduler_config config_of(std::uint32_t slots) {
 /// Decode steps with every slot busy.
 void step(benchmark::State& state) {
   const auto slots = static_cast<std::uint32_t>(state.range(0));
-  instant_accelerator device;
+  echoing_accelerator device;
   scheduler loop(device, config_of(slots));
   const auto sink = std::make_shared<counting_sink>();
   std::uint64_t jobs = 0;
@@ -102,7 +85,7 @@ BENCHMARK(step)->Arg(1)->Arg(8)->Arg(64);
 
 /// A whole job of one output token: submit, admit, prefill, end.
 void job(benchmark::State& state) {
-  instant_accelerator device;
+  echoing_accelerator device;
   scheduler loop(device, config_of(1));
   const auto sink = std::make_shared<counting_sink>();
   std::uint64_t number = 0;

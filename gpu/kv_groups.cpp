@@ -1,13 +1,15 @@
 #include "gpu/kv_groups.hpp"
 
 #include <algorithm>
-#include <limits>
 
-#include "engine/base/ensure.hpp"
+#include "engine/base/saturating.hpp"
 
 namespace orcd::gpu {
 
 namespace {
+
+using engine::saturating_product;
+using engine::saturating_sum;
 
 constexpr std::uint32_t size = engine::kv_page_positions;
 
@@ -44,24 +46,12 @@ std::uint32_t boundary_pages(const kv_demand& demand, const engine::kv_group& gr
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, least, demand.pages - jobs));
 }
 
-/// Of pages and bytes that may be absurd, in a plan.
-std::uint64_t times(std::uint64_t pages, std::uint64_t bytes) noexcept {
-  std::uint64_t out = 0;
-  return __builtin_mul_overflow(pages, bytes, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
-}
-std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t out = 0;
-  return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
-}
-
 /// What layers keep of a sequence at one boundary.
 std::uint64_t state_bytes_of(const engine::model_spec& spec) {
   const engine::recurrent_spec& of = spec.recurrence;
   std::uint64_t values = 0;
   for (const engine::layer_spec& layer : spec.layers) {
-    if (!engine::is_recurrent(layer.mixer)) continue;
-    values +=
-        of.state_values(layer.mixer) + std::uint64_t{of.conv_kernel - 1} * of.conv_channels(layer.mixer);
+    if (engine::is_recurrent(layer.mixer)) values += of.boundary_values(layer.mixer);
   }
   return values * sizeof(float);
 }
@@ -103,7 +93,7 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
     const auto index = static_cast<std::uint32_t>(found - windows.begin());
     out.of_layer.push_back(found == windows.end() ? 0 : index + 1);
     std::uint64_t& bytes = found == windows.end() ? geometry.page_bytes : geometry.groups[index].page_bytes;
-    bytes = plus(bytes, demand.page_bytes(spec, layer, demand.types));
+    bytes = saturating_sum(bytes, demand.page_bytes(spec, layer, demand.types));
   }
   std::uint64_t each = 0;  // of a page of every group
   std::uint64_t least = 0;
@@ -112,7 +102,7 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
     least += geometry.groups.at(i).page_bytes * engine::pages_before_max(windows[i], size);
   }
   const engine::boundary_budget& budget = demand.boundaries;
-  const std::uint64_t all = times(geometry.pages, plus(geometry.page_bytes, each));
+  const std::uint64_t all = saturating_product(geometry.pages, saturating_sum(geometry.page_bytes, each));
   const std::uint64_t share = all / 1'000 * budget.thousandths + all % 1'000 * budget.thousandths / 1'000;
   const std::uint64_t room = budget.bytes.value_or(share);
   const bool kept = budget.bytes ? room >= least : budget.thousandths > 0;
@@ -134,9 +124,9 @@ kv_groups kv_groups::of(const engine::model_spec& spec, const kv_demand& given) 
 }
 
 std::uint64_t kv_groups::bytes(std::uint32_t spare) const noexcept {
-  std::uint64_t out = times(std::uint64_t{geometry.pages} + spare, geometry.page_bytes);
+  std::uint64_t out = saturating_product(std::uint64_t{geometry.pages} + spare, geometry.page_bytes);
   for (const engine::kv_group& group : geometry.further())
-    out = plus(out, times(std::uint64_t{group.pages} + spare, group.page_bytes));
+    out = saturating_sum(out, saturating_product(std::uint64_t{group.pages} + spare, group.page_bytes));
   return out;
 }
 

@@ -1,15 +1,10 @@
 #include "app/decoder/decode_file.hpp"
 
-#include <string>
 #include <utility>
-
-#include "engine/media/prepare_picture.hpp"
 
 namespace orcd::app {
 namespace {
 
-using engine::errc;
-using engine::error;
 using engine::image_format;
 using engine::result;
 
@@ -65,14 +60,8 @@ result<decoded_rows> decode_rows(std::span<const std::byte> file, const engine::
 }  // namespace
 
 result<engine::picture> decode_file(std::span<const std::byte> file, std::uint64_t pixels_max) {
-  const auto header = engine::read_image_header(file);
+  const auto header = engine::read_image_header(file, pixels_max);
   if (!header) return header.error();
-  const auto sized = engine::check_picture_size({header->width, header->height});
-  if (!sized) return sized.error();
-  if (header->pixels() > pixels_max) {
-    return error(errc::invalid_request, "has " + std::to_string(header->pixels()) + " pixels; the limit is " +
-                                            std::to_string(pixels_max));
-  }
   auto rows = decode_rows(file, *header);
   if (!rows) return rows.error();
   return turned(over_white(*header, std::move(*rows)), header->orientation);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/base/saturating.hpp"
 #include "engine/model/kv_type.hpp"
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
@@ -15,15 +16,8 @@
 namespace orcd::app {
 namespace {
 
-/// Saturates: what is absurd does not fit.
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t out = 0;
-  return __builtin_add_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
-}
-std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t out = 0;
-  return __builtin_mul_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
-}
+using engine::saturating_product;
+using engine::saturating_sum;
 
 /// What a worker's engine is told.
 engine::accelerator_config config_of(const gpu_plan_request& request, std::uint32_t context,
@@ -58,7 +52,8 @@ struct engine_bytes {
 engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& request, std::uint32_t context,
                       std::uint32_t kv_pages, const gpu::step_choices& choices) noexcept {
   const gpu::cuda_extents extents = gpu::extents_for(spec, config_of(request, context, kv_pages), choices);
-  const std::uint64_t logits = product(request.slots, product(spec.vocab, sizeof(float)));
+  const std::uint64_t logits =
+      saturating_product(request.slots, saturating_product(spec.vocab, sizeof(float)));
   engine_bytes out;
   out.kv = gpu::kv_groups_of(spec, extents).bytes(extents.spare_pages());
   out.drafts =
@@ -68,54 +63,55 @@ engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& re
 }
 
 std::uint64_t required_of(const gpu_plan& plan, const engine_bytes& bytes) noexcept {
-  const std::uint64_t work = sum(bytes.workspace, sum(plan.logits_bytes, bytes.drafts));
-  const std::uint64_t engine = sum(sum(bytes.kv, work), sum(plan.adapters_bytes, plan.context_bytes));
-  const std::uint64_t all = sum(product(plan.engines, engine), product(plan.copies, plan.weights_bytes));
-  return sum(all, plan.reserve_bytes);
+  const std::uint64_t work = saturating_sum(bytes.workspace, saturating_sum(plan.logits_bytes, bytes.drafts));
+  const std::uint64_t engine =
+      saturating_sum(saturating_sum(bytes.kv, work), saturating_sum(plan.adapters_bytes, plan.context_bytes));
+  const std::uint64_t all = saturating_sum(saturating_product(plan.engines, engine),
+                                           saturating_product(plan.copies, plan.weights_bytes));
+  return saturating_sum(all, plan.reserve_bytes);
+}
+
+/// The most up to `most` for which `fits` holds, as it does for all below.
+template <class Condition>
+std::uint32_t most_that(std::uint64_t most, const Condition& fits) {
+  std::uint64_t fit = 0;
+  while (fit < most) {
+    const std::uint64_t half = fit + (most - fit + 1) / 2;
+    if (fits(static_cast<std::uint32_t>(half))) {
+      fit = half;
+    } else {
+      most = half - 1;
+    }
+  }
+  return static_cast<std::uint32_t>(fit);
 }
 
 /// The KV cache is made of whole pages, so that contexts of whole pages are all there are to choose from.
 std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
                           const gpu_plan_request& request) {
   const gpu::step_choices shortest = shortest_of(spec, request);
-  std::uint32_t pages = spec.context_length / engine::kv_page_positions;
-  std::uint32_t fit = 0;
-  while (fit < pages) {
-    const std::uint32_t half = fit + (pages - fit + 1) / 2;
-    const std::uint32_t context = half * engine::kv_page_positions;
-    if (required_of(plan, bytes_of(spec, request, context, 0, shortest)) <= *plan.vram_bytes) {
-      fit = half;
-    } else {
-      pages = half - 1;
-    }
-  }
-  return fit * engine::kv_page_positions;
+  const auto fits = [&](std::uint32_t pages) {
+    const std::uint32_t context = pages * engine::kv_page_positions;
+    return required_of(plan, bytes_of(spec, request, context, 0, shortest)) <= *plan.vram_bytes;
+  };
+  return most_that(spec.context_length / engine::kv_page_positions, fits) * engine::kv_page_positions;
 }
 
 /// Whatever the rest leaves. Groups of windows take the more the larger group 0 is, until they have all that
 /// they can use.
 std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec,
                             const gpu_plan_request& request) {
-  const engine_bytes least =
-      bytes_of(spec, request, request.context, request.kv_pages, shortest_of(spec, request));
+  const gpu::step_choices shortest = shortest_of(spec, request);
+  const engine_bytes least = bytes_of(spec, request, request.context, request.kv_pages, shortest);
   const std::uint64_t rest = required_of(plan, {0, plan.drafts_bytes, least.workspace});
   if (rest >= *plan.vram_bytes) return 0;
   const std::uint64_t room = (*plan.vram_bytes - rest) / request.engines;
-  const gpu::step_choices shortest = shortest_of(spec, request);
-  const auto takes = [&](std::uint64_t pages) {
-    return bytes_of(spec, request, request.context, static_cast<std::uint32_t>(pages), shortest).kv;
+  const auto fits = [&](std::uint32_t pages) {
+    const auto extents = gpu::extents_for(spec, config_of(request, request.context, pages), shortest);
+    return gpu::kv_groups_of(spec, extents).bytes(extents.spare_pages()) <= room;
   };
-  std::uint64_t fit = 0;
-  std::uint64_t pages = std::min<std::uint64_t>(room, UINT32_MAX);
-  while (fit < pages) {
-    const std::uint64_t half = fit + (pages - fit + 1) / 2;
-    if (takes(half) <= room) {
-      fit = half;
-    } else {
-      pages = half - 1;
-    }
-  }
-  return fit * engine::kv_page_positions;
+  return std::uint64_t{most_that(std::min<std::uint64_t>(room, UINT32_MAX), fits)} *
+         engine::kv_page_positions;
 }
 
 /// What depends on the length of steps: as long as an engine would have them, or as short as memory demands.

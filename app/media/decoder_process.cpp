@@ -77,10 +77,6 @@ std::span<std::byte> bytes_of(T& value) noexcept {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-error ended() {
-  return {errc::invalid_request, "cannot be decoded: its decoder ended, or took more than its time"};
-}
-
 error refused_words(std::string words) {
   // A child that was taken over could say anything.
   for (char& c : words)
@@ -88,23 +84,25 @@ error refused_words(std::string words) {
   return {errc::invalid_request, std::move(words)};
 }
 
-result<engine::picture> read_answer(int from, engine::picture_size expected, clock::time_point until) {
+/// Nullopt where the child ended, took more than its time, or gave what it was not asked for.
+std::optional<result<engine::picture>> read_answer(int from, engine::picture_size expected,
+                                                   clock::time_point until) {
   decode_answer head;
-  if (!read_all(from, bytes_of(head), until)) return ended();
+  if (!read_all(from, bytes_of(head), until)) return std::nullopt;
   if (head.status == decode_status::refused) {
-    if (head.words > decode_words_max) return ended();
+    if (head.words > decode_words_max) return std::nullopt;
     std::string words(head.words, '\0');
-    if (!read_all(from, std::as_writable_bytes(std::span(words)), until)) return ended();
+    if (!read_all(from, std::as_writable_bytes(std::span(words)), until)) return std::nullopt;
     return refused_words(std::move(words));
   }
   const bool as_said =
       head.status == decode_status::pixels && head.width == expected.width && head.height == expected.height;
-  if (!as_said) return ended();
+  if (!as_said) return std::nullopt;
   engine::picture out{head.width, head.height, {}};
   out.rgb.resize(std::size_t{head.width} * head.height * 3);
-  if (!read_all(from, std::as_writable_bytes(std::span(out.rgb)), until)) return ended();
+  if (!read_all(from, std::as_writable_bytes(std::span(out.rgb)), until)) return std::nullopt;
   std::byte more{};
-  if (wait_for(from, POLLIN, until) && read(from, &more, 1) != 0) return ended();
+  if (wait_for(from, POLLIN, until) && read(from, &more, 1) != 0) return std::nullopt;
   return out;
 }
 
@@ -238,14 +236,9 @@ engine::decoder_counts decoder_process::counts() const noexcept {
 }
 
 result<engine::picture> decoder_process::decode(std::span<const std::byte> file, std::uint64_t pixels_max) {
-  const auto header = engine::read_image_header(file);
+  const auto header = engine::read_image_header(file, pixels_max);
   if (!header) return header.error();
   engine::picture_size size{header->width, header->height};
-  if (const auto sized = engine::check_picture_size(size); !sized) return sized.error();
-  if (header->pixels() > pixels_max) {
-    return error(errc::invalid_request, "has " + std::to_string(header->pixels()) + " pixels; the limit is " +
-                                            std::to_string(pixels_max));
-  }
   if (header->orientation >= 5) std::swap(size.width, size.height);
   // No more memory than this very picture needs.
   auto ends = order(file.size(), header->pixels());
@@ -253,12 +246,13 @@ result<engine::picture> decoder_process::decode(std::span<const std::byte> file,
   const auto until = clock::now() + answer_time;
   const bool sent = write_all(ends->to.get(), file, until);
   ends->to.reset();
-  auto made = sent ? read_answer(ends->from.get(), size, until) : result<engine::picture>(ended());
-  const bool crashed = !made && made.error().message == ended().message;
-  count(made      ? &engine::decoder_counts::decoded
-        : crashed ? &engine::decoder_counts::crashed
-                  : &engine::decoder_counts::failed);
-  return made;
+  auto made = sent ? read_answer(ends->from.get(), size, until) : std::nullopt;
+  if (!made) {
+    count(&engine::decoder_counts::crashed);
+    return error(errc::invalid_request, "cannot be decoded: its decoder ended, or took more than its time");
+  }
+  count(*made ? &engine::decoder_counts::decoded : &engine::decoder_counts::failed);
+  return std::move(*made);
 }
 
 }  // namespace orcd::app

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "engine/media/prepare_picture.hpp"
+
 namespace orcd::engine {
 namespace {
 
@@ -202,6 +204,15 @@ result<image_header> read_image_header(bytes file) {
   if (const auto other = known_other(file))
     return refuse("is a " + std::string(*other) + " file; JPEG, PNG and WebP are supported");
   return refuse("is no picture that is known; JPEG, PNG and WebP are supported");
+}
+
+result<image_header> read_image_header(bytes file, std::uint64_t pixels_max) {
+  auto header = read_image_header(file);
+  if (!header) return header;
+  if (const auto sized = check_picture_size({header->width, header->height}); !sized) return sized.error();
+  if (header->pixels() <= pixels_max) return header;
+  return refuse("has " + std::to_string(header->pixels()) + " pixels; the limit is " +
+                std::to_string(pixels_max));
 }
 
 }  // namespace orcd::engine

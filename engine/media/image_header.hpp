@@ -28,5 +28,8 @@ struct image_header {
 
 /// Errors: invalid_request; the message has no path.
 [[nodiscard]] result<image_header> read_image_header(std::span<const std::byte> file);
+/// The same of a file that may be decoded: its sides pass check_picture_size(), and it has no more pixels.
+[[nodiscard]] result<image_header> read_image_header(std::span<const std::byte> file,
+                                                     std::uint64_t pixels_max);
 
 }  // namespace orcd::engine

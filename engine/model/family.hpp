@@ -78,6 +78,8 @@ void set_mixer(layer_spec& layer, mixer_kind kind) noexcept;
 
 /// At least one layer attends: what is shared of sequences is found by pages of keys and values.
 void require_attention(hparam_reader& from, const model_spec& spec);
+/// Every layer has a feed-forward.
+void require_feed_forward(hparam_reader& from, const model_spec& spec);
 
 /// Refuses models whose heads rotate by several positions (those of images).
 void refuse_sections(hparam_reader& from);

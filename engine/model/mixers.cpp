@@ -60,6 +60,13 @@ void require_attention(hparam_reader& from, const model_spec& spec) {
   from.problems().add("no layer has attention, which is not supported");
 }
 
+void require_feed_forward(hparam_reader& from, const model_spec& spec) {
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    if (spec.layers[i].ffn_size == 0)
+      from.problems().add("layer " + std::to_string(i) + " has a feed-forward of 0 values");
+  }
+}
+
 void read_ssm_keys(hparam_reader& from, model_spec& spec, bool of_delta) {
   recurrent_spec& of = spec.recurrence;
   of.conv_kernel = from.count("ssm.conv_kernel", 1, conv_kernel_max);

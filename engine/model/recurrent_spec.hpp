@@ -69,6 +69,11 @@ struct recurrent_spec {
   [[nodiscard]] constexpr std::uint64_t state_values(mixer_kind kind) const noexcept {
     return has_state(kind) ? std::uint64_t{values()} * key_length : 0;
   }
+  /// Values that a recurrent layer keeps at a boundary: its state, then the rows that its convolution looks
+  /// back at.
+  [[nodiscard]] constexpr std::uint64_t boundary_values(mixer_kind kind) const noexcept {
+    return state_values(kind) + std::uint64_t{conv_kernel - 1} * conv_channels(kind);
+  }
 };
 
 }  // namespace orcd::engine

@@ -31,32 +31,28 @@ const boundary* boundary_store::deepest(const prefix_tree::match& known, const s
   return nullptr;
 }
 
-const boundary* boundary_store::find(const prefix_tree::node* at, std::uint32_t offset) const {
+template <class Condition>
+const boundary* boundary_store::any_beside(const prefix_tree::node* at, const Condition& wanted) const {
   const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
-  for (auto next = begin; next != end; ++next) {
-    if (next->second->at == at && next->second->offset == offset) return &*next->second;
-  }
-  return nullptr;
+  const auto found = std::find_if(begin, end, [&](const auto& entry) { return wanted(*entry.second); });
+  return found == end ? nullptr : &*found->second;
+}
+
+const boundary* boundary_store::find(const prefix_tree::node* at, std::uint32_t offset) const {
+  return any_beside(at, [&](const boundary& one) { return one.at == at && one.offset == offset; });
 }
 
 const boundary* boundary_store::find_like(const prefix_tree::node* at, std::uint32_t offset) const {
   const auto wanted = keys_of(prefix_tree::tokens_of(at), offset);
-  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
-  for (auto next = begin; next != end; ++next) {
-    const boundary& one = *next->second;
-    if (one.offset != offset || prefix_tree::salt_of(one.at) != prefix_tree::salt_of(at)) continue;
+  return any_beside(at, [&](const boundary& one) {
+    if (one.offset != offset || prefix_tree::salt_of(one.at) != prefix_tree::salt_of(at)) return false;
     const auto own = keys_of(prefix_tree::tokens_of(one.at), offset);
-    if (std::equal(own.begin(), own.end(), wanted.begin(), wanted.end())) return &one;
-  }
-  return nullptr;
+    return std::equal(own.begin(), own.end(), wanted.begin(), wanted.end());
+  });
 }
 
 const boundary* boundary_store::any_at(const prefix_tree::node* at) const {
-  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(at));
-  for (auto next = begin; next != end; ++next) {
-    if (next->second->at == at) return &*next->second;
-  }
-  return nullptr;
+  return any_beside(at, [&](const boundary& one) { return one.at == at; });
 }
 
 void boundary_store::add(boundary made) {
@@ -70,31 +66,29 @@ void boundary_store::add(boundary made) {
   }
 }
 
-boundary_store::order::iterator boundary_store::place_of(const boundary* one) {
+boundary_store::by_parent::iterator boundary_store::entry_of(const boundary* one) {
   const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(one->at));
   const auto found = std::find_if(begin, end, [&](const auto& entry) { return &*entry.second == one; });
   ORCD_ENSURE(found != end);
-  return found->second;
+  return found;
 }
 
 void boundary_store::touch(const boundary* used, bool begins) {
-  const auto place = place_of(used);
+  const auto place = entry_of(used)->second;
   place->passed = false;
   place->uses += begins ? 1 : 0;
   all_.splice(all_.end(), all_, place);
 }
 
 void boundary_store::pass(const boundary* one, std::uint32_t uses_max) {
-  if (one->uses <= uses_max) place_of(one)->passed = true;
+  if (one->uses <= uses_max) entry_of(one)->second->passed = true;
 }
 
 boundary boundary_store::take(const boundary* one) {
-  const auto [begin, end] = below_.equal_range(prefix_tree::parent_of(one->at));
-  const auto found = std::find_if(begin, end, [&](const auto& entry) { return &*entry.second == one; });
-  ORCD_ENSURE(found != end);
-  boundary out = std::move(*found->second);
-  all_.erase(found->second);
-  below_.erase(found);
+  const auto entry = entry_of(one);
+  boundary out = std::move(*entry->second);
+  all_.erase(entry->second);
+  below_.erase(entry);
   return out;
 }
 

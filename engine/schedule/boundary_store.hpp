@@ -67,12 +67,15 @@ class boundary_store {
 
  private:
   using order = std::list<boundary>;
+  using by_parent = std::multimap<const prefix_tree::node*, order::iterator>;
 
-  [[nodiscard]] order::iterator place_of(const boundary* one);
+  /// One of a node with the same parent for which `wanted` holds; null: none.
+  template <class Condition>
+  [[nodiscard]] const boundary* any_beside(const prefix_tree::node* at, const Condition& wanted) const;
+  [[nodiscard]] by_parent::iterator entry_of(const boundary* one);
 
-  order all_;  ///< least recently used first
-  /// By the parent of the node: those that one may find behind the same pages.
-  std::multimap<const prefix_tree::node*, order::iterator> below_;
+  order all_;        ///< least recently used first
+  by_parent below_;  ///< by the parent of the node: those that one may find behind the same pages
 };
 
 }  // namespace orcd::engine

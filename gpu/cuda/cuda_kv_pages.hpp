@@ -40,7 +40,7 @@ class cuda_kv_pages {
   /// The slot has no pages but its own of group 0, as if begin() had given it none. If the pool is smaller
   /// than all slots need, slots share pages.
   void set_own(std::uint32_t slot);
-  /// They, for the first `positions` positions.
+  /// Those pages, as far as the first `positions` positions take them.
   [[nodiscard]] std::vector<engine::kv_page> own(std::uint32_t slot, std::uint32_t positions) const;
   /// For steps that run while an engine is loaded, of the first `slots` slots, at positions of a first page:
   /// they get pages that nobody else has, which end_trial() clears if others can get them later.

@@ -108,7 +108,7 @@ host_recurrence::host_recurrence(const engine::model& m, const host_extents& ext
     at.inputs = at.decays + (state ? rows * of.value_heads : 0);
     slot_values_ += kept_values(of, kind, extents.states);
     at.copied = page_values_;
-    page_values_ += of.state_values(kind) + std::uint64_t{of.conv_kernel - 1} * of.conv_channels(kind);
+    page_values_ += of.boundary_values(kind);
   }
   if (!any()) return;
   const engine::kv_group& group = extents.groups.geometry.further().back();
@@ -143,20 +143,26 @@ float* host_recurrence::input_at(std::uint32_t slot, std::uint32_t layer,
          position % rows * std::uint64_t{spec_.recurrence.conv_channels(spec_.layers[layer].mixer)};
 }
 
-void host_recurrence::load(std::uint32_t slot, const engine::state_copy& from) {
-  ORCD_ENSURE(from.position > 0 && from.position % engine::chunk_positions == 0 && !slots_[slot].used);
+/// Calls `copy` with each part of a slot, its part of a page, and how many values it has.
+template <class Copy>
+void host_recurrence::each_kept(std::uint32_t slot, const engine::state_copy& at, const Copy& copy) const {
   const std::uint32_t back = spec_.recurrence.conv_kernel - 1;
   for (const std::uint32_t layer : layers_) {
     const engine::mixer_kind kind = spec_.layers[layer].mixer;
     const std::uint64_t values = spec_.recurrence.state_values(kind);
     const std::uint64_t width = spec_.recurrence.conv_channels(kind);
-    const float* const page = page_at(from.page, layer);
-    std::memcpy(state_at(slot, layer, from.position), page, values * sizeof(float));
-    for (std::uint32_t i = 0; i < back; ++i) {
-      std::memcpy(input_at(slot, layer, from.position - back + i), page + values + i * width,
-                  width * sizeof(float));
-    }
+    float* const page = page_at(at.page, layer);
+    copy(state_at(slot, layer, at.position), page, values);
+    for (std::uint32_t i = 0; i < back; ++i)
+      copy(input_at(slot, layer, at.position - back + i), page + values + i * width, width);
   }
+}
+
+void host_recurrence::load(std::uint32_t slot, const engine::state_copy& from) {
+  ORCD_ENSURE(from.position > 0 && from.position % engine::chunk_positions == 0 && !slots_[slot].used);
+  each_kept(slot, from, [](float* kept, const float* page, std::uint64_t values) {
+    std::memcpy(kept, page, values * sizeof(float));
+  });
   slots_[slot] = {.first_state = from.position, .written = from.position, .used = true};
 }
 
@@ -166,17 +172,9 @@ bool host_recurrence::save(std::uint32_t slot, const engine::state_copy& to) noe
   const std::uint32_t rows = extents_.states * engine::chunk_positions;
   if (of.spoiled || to.position < std::max(of.first_state, back) || to.position > of.written) return false;
   if (to.position + rows < of.written + back) return false;
-  for (const std::uint32_t layer : layers_) {
-    const engine::mixer_kind kind = spec_.layers[layer].mixer;
-    const std::uint64_t values = spec_.recurrence.state_values(kind);
-    const std::uint64_t width = spec_.recurrence.conv_channels(kind);
-    float* const page = page_at(to.page, layer);
-    std::memcpy(page, state_at(slot, layer, to.position), values * sizeof(float));
-    for (std::uint32_t i = 0; i < back; ++i) {
-      std::memcpy(page + values + i * width, input_at(slot, layer, to.position - back + i),
-                  width * sizeof(float));
-    }
-  }
+  each_kept(slot, to, [](const float* kept, float* page, std::uint64_t values) {
+    std::memcpy(page, kept, values * sizeof(float));
+  });
   return true;
 }
 

@@ -69,6 +69,8 @@ class host_recurrence {
     bool spoiled = false;  ///< was in a step that did not complete
   };
 
+  template <class Copy>
+  void each_kept(std::uint32_t slot, const engine::state_copy& at, const Copy& copy) const;
   void note(const step_run& run);
   void point_runs(std::uint32_t layer);
   void copy_inputs(std::uint32_t layer, const host_workspace& work, std::size_t in);

@@ -1,46 +1,36 @@
 #include "gpu/plan/device_memory_plan.hpp"
 
-#include <limits>
 #include <string>
 
 #include "engine/base/permanent.hpp"
+#include "engine/base/saturating.hpp"
 #include "gpu/plan/weight_layout.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
 
 namespace orcd::gpu {
-namespace {
 
 using engine::errc;
 using engine::error;
-
-std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t out = 0;
-  return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
-}
-std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t out = 0;
-  return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
-}
-
-}  // namespace
+using engine::saturating_product;
+using engine::saturating_sum;
 
 std::uint64_t kv_half_page_bytes(engine::kv_type type, std::uint32_t kv_heads, std::uint32_t width) noexcept {
   const std::uint64_t row = engine::kv_row_bytes(type, kernels::padded_head_width(width));
-  return times(times(kv_heads, row), engine::kv_page_positions);
+  return saturating_product(saturating_product(kv_heads, row), engine::kv_page_positions);
 }
 
 std::uint64_t kv_layer_page_bytes(const engine::model_spec& spec, const engine::layer_spec& layer,
                                   engine::kv_types types) noexcept {
   if (spec.latent) return kernels::latent_page_bytes(spec.latent.rank, spec.latent.rotated);  // in f16
-  return plus(kv_half_page_bytes(types.keys, layer.cached_heads(), layer.key_length),
-              kv_half_page_bytes(types.values, layer.cached_heads(), layer.value_length));
+  return saturating_sum(kv_half_page_bytes(types.keys, layer.cached_heads(), layer.key_length),
+                        kv_half_page_bytes(types.values, layer.cached_heads(), layer.value_length));
 }
 
 std::uint64_t kv_page_bytes(const engine::model_spec& spec, engine::kv_types types) noexcept {
   std::uint64_t bytes = 0;
   for (const engine::layer_spec& layer : spec.layers)
-    bytes = plus(bytes, kv_layer_page_bytes(spec, layer, types));
+    bytes = saturating_sum(bytes, kv_layer_page_bytes(spec, layer, types));
   return bytes;
 }
 
@@ -48,7 +38,7 @@ std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slo
                                engine::kv_types types) noexcept {
   const std::uint64_t pages =
       (std::uint64_t{context} + engine::kv_page_positions - 1) / engine::kv_page_positions;
-  return times(times(slots, pages), kv_page_bytes(spec, types));
+  return saturating_product(saturating_product(slots, pages), kv_page_bytes(spec, types));
 }
 
 engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
@@ -76,7 +66,7 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
       .kv_bytes = request.kv_bytes == 0 ? planned_kv_bytes(m.spec, request.slots, request.context, request.kv)
                                         : request.kv_bytes,
       .workspace_bytes = request.workspace_bytes,
-      .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float))),
+      .logits_bytes = saturating_product(request.slots, saturating_product(m.spec.vocab, sizeof(float))),
       .adapters_bytes = request.adapters_bytes};
   if (request.kv_bytes_max != 0 && plan.kv_bytes > request.kv_bytes_max) {
     return engine::made_permanent(
@@ -90,10 +80,10 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
 
 engine::result<void> check_vram(const engine::memory_plan& plan, std::uint64_t staging_bytes,
                                 const vram_supply& supply) {
-  std::uint64_t required = plus(plan.weights_bytes, plan.kv_bytes);
-  required = plus(required, plus(plan.workspace_bytes, plan.logits_bytes));
-  required = plus(required, plan.adapters_bytes);
-  required = plus(required, plus(staging_bytes, driver_reserve_bytes));
+  std::uint64_t required = saturating_sum(plan.weights_bytes, plan.kv_bytes);
+  required = saturating_sum(required, saturating_sum(plan.workspace_bytes, plan.logits_bytes));
+  required = saturating_sum(required, plan.adapters_bytes);
+  required = saturating_sum(required, saturating_sum(staging_bytes, driver_reserve_bytes));
   if (required <= supply.free_bytes) return {};
   const std::string adapters =
       plan.adapters_bytes == 0 ? "" : ", LoRA adapters " + std::to_string(plan.adapters_bytes);

@@ -178,4 +178,15 @@ class long_jobs {
   std::vector<std::vector<engine::token_id>> plain_;
 };
 
+/// On so few pages that jobs are preempted, with drafts and without.
+inline void check_long_jobs(const windowed_source& source, std::uint32_t pages) {
+  const long_jobs bench(source);
+  for (const std::uint32_t always : {0U, 9U}) {
+    const windowed_setting s{.slots = 2, .chunk = 16, .depth = 2, .pages = pages, .drafts = always * 2};
+    const auto [differs, preempted] = bench.differs(s, always);
+    BOOST_TEST(!differs, source.name << ", " << always << " drafts");
+    BOOST_TEST(preempted > 0U);
+  }
+}
+
 }  // namespace orcd::test

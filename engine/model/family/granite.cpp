@@ -41,12 +41,10 @@ void read_hybrid(hparam_reader& from, model_spec& spec) {
     read_spec(from, spec);
   }
   read_ssm_keys(from, spec, false);
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    layer_spec& layer = spec.layers[i];
+  for (layer_spec& layer : spec.layers) {
     if (layer.kv_heads == 0) set_mixer(layer, mixer_kind::mamba2);
-    if (layer.ffn_size == 0)
-      from.problems().add("layer " + std::to_string(i) + " has a feed-forward of 0 values");
   }
+  require_feed_forward(from, spec);
   require_attention(from, spec);
 }
 

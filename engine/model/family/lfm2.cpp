@@ -27,12 +27,10 @@ void read_dense(hparam_reader& from, model_spec& spec) {
   set_pairing(spec, rope_pairing::half_split);
   spec.recurrence.conv_kernel = from.count("shortconv.l_cache", 2, conv_kernel_max);
   spec.recurrence.short_channels = spec.embedding;
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    layer_spec& layer = spec.layers[i];
+  for (layer_spec& layer : spec.layers) {
     if (layer.kv_heads == 0) set_mixer(layer, mixer_kind::short_conv);
-    if (layer.ffn_size == 0)
-      from.problems().add("layer " + std::to_string(i) + " has a feed-forward of 0 values");
   }
+  require_feed_forward(from, spec);
   require_attention(from, spec);
   for (const char* key : {"attention.sliding_window", "attention.sliding_window_pattern"}) {
     if (from.has(key) && from.count(key, 0, limits::context, 0) != 0)

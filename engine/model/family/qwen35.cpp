@@ -89,11 +89,7 @@ void read_layers(hparam_reader& from, model_spec& spec) {
   read_ssm_keys(from, spec, true);
   read_kinds(from, spec);
   refuse_old_layout(from);
-  // Without a feed-forward there is no norm of its input.
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    if (spec.layers[i].ffn_size == 0)
-      from.problems().add("layer " + std::to_string(i) + " has a feed-forward of 0 values");
-  }
+  require_feed_forward(from, spec);
 }
 
 void read_experts(hparam_reader& from, model_spec& spec) {

@@ -172,6 +172,8 @@ constexpr std::array effects{
     option_row_effect{"image-max-tokens", none, nullptr, "not beside other engines"},
     option_row_effect{"image-max-bytes", none, nullptr, admits},
     option_row_effect{"image-max-pixels", none, nullptr, admits},
+    option_row_effect{"audio-max-bytes", none, nullptr, admits},
+    option_row_effect{"audio-max-seconds", none, nullptr, admits},
     option_row_effect{"max-images", none, nullptr, admits},
     option_row_effect{"media-cache-mb", none, nullptr, memory},
     option_row_effect{"rope-scaling", content, nullptr, rope},

@@ -1,6 +1,7 @@
 // gemma3: 4 x 4 patches averaged into 256 rows, of pictures stretched to a square. idefics3 (SmolVLM):
 // squares of patches one after the other, of pictures cut into tiles. Texts around them: transformers 5.24,
-// processing_gemma3.py and processing_idefics3.py.
+// processing_gemma3.py and processing_idefics3.py. voxtral: Whisper's tower, four positions one after the
+// other; the text around them is mistral-common's.
 #include "engine/media/projector_table.hpp"
 
 #include <array>
@@ -51,9 +52,25 @@ void read_idefics3(hparam_reader& from, tower_spec& spec) {
                .whole_after = "<fake_token_around_image>"};
 }
 
+void read_voxtral(hparam_reader& from, tower_spec& spec) {
+  constexpr std::uint32_t bins_max = 256;
+  sound_rules sound;
+  sound.bins = from.count("num_mel_bins", 1, bins_max);
+  sound.stack = from.count("projector.stack_factor", 1, chunk_frames / 2, 4);
+  if (chunk_frames / 2 % sound.stack != 0) {
+    from.problems().add("key '" + from.full("projector.stack_factor") + "' is " +
+                        std::to_string(sound.stack) + "; it must divide the " +
+                        std::to_string(chunk_frames / 2) + " positions of a chunk");
+  }
+  spec.sound = sound;
+  spec.gelu_tanh = false;
+  spec.text = {.placeholder = "[AUDIO]", .token = "[AUDIO]", .before = "[BEGIN_AUDIO]", .part = "audio"};
+}
+
 constexpr std::array kinds{
     projector_kind{"gemma3", read_gemma3, "mm.input_projection.weight", "mm.soft_emb_norm.weight"},
     projector_kind{"idefics3", read_idefics3, "mm.model.fc.weight", nullptr},
+    projector_kind{"voxtral", read_voxtral, "mm.a.mlp.1.weight", nullptr, true},
 };
 
 }  // namespace

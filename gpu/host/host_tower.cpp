@@ -23,7 +23,13 @@ constexpr engine::kv_types cache_types{engine::kv_type::f32, engine::kv_type::f3
 
 std::uint64_t merged_width(const engine::tower_spec& spec) noexcept {
   const bool joins = spec.merge == engine::tower_merge::concatenate;
+  if (spec.sound) return std::uint64_t{spec.width} * spec.sound->stack;
   return std::uint64_t{spec.width} * (joins ? spec.pictures.merge * spec.pictures.merge : 1);
+}
+
+/// What a position of a sound is made of, for the larger of the convolutions; two frames are a position.
+std::uint64_t conv_values(const engine::tower_spec& spec) noexcept {
+  return 3ULL * std::max(spec.width, 2 * spec.sound->bins);
 }
 
 /// One row of a matrix, decoded.
@@ -41,6 +47,19 @@ std::vector<float> turned(const engine::tensor_view& matrix) {
   return out;
 }
 
+/// Rows of a convolution's inputs: of each place the values of a channel in the three places around it, then
+/// those of the next channel. What lies beyond an end is 0.
+void spread(const float* from, std::uint32_t places, std::uint32_t channels, std::uint32_t step, float* to) {
+  for (std::uint32_t place = 0; place < places; place += step) {
+    for (std::uint32_t channel = 0; channel < channels; ++channel, to += 3) {
+      const float* const at = from + std::size_t{place} * channels + channel;
+      to[0] = place == 0 ? 0.0F : at[-static_cast<std::ptrdiff_t>(channels)];
+      to[1] = at[0];
+      to[2] = place + 1 == places ? 0.0F : at[channels];
+    }
+  }
+}
+
 }  // namespace
 
 /// Values of each part of the memory.
@@ -51,12 +70,13 @@ struct host_tower::extents {
   explicit extents(const engine::tower_spec& spec) {
     const std::uint64_t patches = spec.patches_max();
     const std::uint64_t rows = spec.view_rows_max();
-    const std::uint64_t patch = 3ULL * spec.pictures.patch * spec.pictures.patch;
+    const std::uint64_t patch =
+        spec.sound ? conv_values(spec) : 3ULL * spec.pictures.patch * spec.pictures.patch;
     pages = engine::pages_over(spec.patches_max(), engine::kv_page_positions);
     stream = patches * spec.width;
     qkv = 3 * stream;
-    hidden = patches * std::max<std::uint64_t>(spec.ffn, patch);
-    merged = rows * merged_width(spec);
+    hidden = std::max(patches * std::max<std::uint64_t>(spec.ffn, patch), rows * spec.inner_width);
+    merged = spec.sound ? 0 : rows * merged_width(spec);
     projected = rows * spec.out_width;
     cache = std::uint64_t{pages} * engine::kv_page_positions * spec.width;
   }
@@ -86,36 +106,36 @@ host_tower::host_tower(const engine::tower& t, host::thread_pool& pool)
   values_ = take(of.cache);
   for (std::uint32_t page = 0; page < of.pages; ++page) pages_.push_back(static_cast<std::int32_t>(page));
   columns_.resize(spec_.patches_max());
-  engine::fill_pixel_values(spec_.pictures, pixel_values_);
+  if (!spec_.sound) engine::fill_pixel_values(spec_.pictures, pixel_values_);
   if (spec_.transposed_projection) projection_ = turned(t.weights.projection);
 }
 
-void host_tower::begin(const engine::prepared_picture& picture, std::function<float*(std::uint32_t)> row) {
-  ORCD_ENSURE(!picture.views.empty());
-  picture_ = &picture;
+void host_tower::begin(const engine::prepared_medium& medium, std::function<float*(std::uint32_t)> row) {
+  ORCD_ENSURE(medium.parts() > 0 && (medium.sound() != nullptr) == spec_.sound.has_value());
+  medium_ = &medium;
   row_ = std::move(row);
   view_ = slice_ = 0;
   rows_done_ = 0;
 }
 
 bool host_tower::go_on() {
-  ORCD_ENSURE(picture_ != nullptr);
+  ORCD_ENSURE(medium_ != nullptr);
   const std::size_t layers = tower_.weights.layers.size();
   if (slice_ == 0)
-    embed();
+    spec_.sound ? embed_sound() : embed();
   else if (slice_ <= layers)
     run_layer(tower_.weights.layers[slice_ - 1]);
   else
-    finish_view();
+    spec_.sound ? finish_chunk() : finish_view();
   if (++slice_ <= layers + 1) return false;
   slice_ = 0;
-  if (++view_ < picture_->views.size()) return false;
-  picture_ = nullptr;
+  if (++view_ < medium_->parts()) return false;
+  medium_ = nullptr;
   return true;
 }
 
 void host_tower::embed() {
-  const engine::picture& view = picture_->views[view_];
+  const engine::picture& view = medium_->picture()->views[view_];
   const std::uint32_t side = spec_.pictures.patch;
   patch_rows_ = view.height / side;
   patch_columns_ = view.width / side;
@@ -126,11 +146,31 @@ void host_tower::embed() {
                        pixel_values_, {hidden_ + i * values, values});
   }
   multiply(tower_.weights.patch, tower_.weights.patch_bias, hidden_, stream_, spec_.width);
+  add_positions();
+}
+
+void host_tower::add_positions() {
   for (std::uint32_t i = 0; i < patches(); ++i) {
     decode(tower_.weights.positions, i, normed_);
     float* const to = stream_ + std::size_t{i} * spec_.width;
     for (std::uint32_t c = 0; c < spec_.width; ++c) to[c] += normed_[c];
   }
+}
+
+/// The first convolution's rows lie where Q, K and V come later, which have room for more.
+void host_tower::embed_sound() {
+  constexpr std::uint32_t frames = engine::chunk_frames;
+  const engine::prepared_sound& sound = *medium_->sound();
+  const engine::tower_weights& weights = tower_.weights;
+  patch_rows_ = frames / 2;
+  patch_columns_ = 1;
+  spread(sound.frames.data() + view_ * frames * sound.bins, frames, sound.bins, 1, hidden_);
+  multiply(weights.conv_1, weights.conv_1_bias, hidden_, qkv_, spec_.width, false, frames);
+  gelu(qkv_, frames, spec_.width, false);
+  spread(qkv_, frames, spec_.width, 2, hidden_);
+  multiply(weights.conv_2, weights.conv_2_bias, hidden_, stream_, spec_.width);
+  gelu(stream_, patches(), spec_.width, false);
+  add_positions();
 }
 
 void host_tower::run_layer(const engine::tower_layer& layer) {
@@ -143,7 +183,7 @@ void host_tower::run_layer(const engine::tower_layer& layer) {
   multiply(layer.out, layer.out_bias, normed_, stream_, width, true);
   normalise(layer.norm_2, layer.norm_2_bias);
   multiply(layer.up, layer.up_bias, normed_, hidden_, spec_.ffn);
-  host::gelu({.x = hidden_, .out = hidden_, .rows = patches(), .width = spec_.ffn, .tanh_form = true}, pool_);
+  gelu(hidden_, patches(), spec_.ffn, spec_.gelu_tanh);
   multiply(layer.down, layer.down_bias, hidden_, stream_, width, true);
 }
 
@@ -208,9 +248,27 @@ void host_tower::finish_view() {
                                         .y_stride = spec_.out_width,
                                         .columns = rows};
   host::matmul({&product, 1}, pool_);
+  give_rows(rows);
+}
+
+/// Positions one after the other are what they are joined to.
+void host_tower::finish_chunk() {
+  const std::uint32_t rows = patches() / spec_.sound->stack;
+  normalise(tower_.weights.post_norm, tower_.weights.post_norm_bias);
+  multiply(tower_.weights.projection, {}, normed_, hidden_, spec_.inner_width, false, rows);
+  gelu(hidden_, rows, spec_.inner_width, false);
+  multiply(tower_.weights.projection_2, {}, hidden_, projected_, spec_.out_width, false, rows);
+  give_rows(rows);
+}
+
+void host_tower::give_rows(std::uint32_t rows) {
   for (std::uint32_t i = 0; i < rows; ++i, ++rows_done_)
     std::memcpy(row_(rows_done_), projected_ + std::size_t{i} * spec_.out_width,
                 spec_.out_width * sizeof(float));
+}
+
+void host_tower::gelu(float* values, std::uint32_t rows, std::uint32_t width, bool tanh_form) {
+  host::gelu({.x = values, .out = values, .rows = rows, .width = width, .tanh_form = tanh_form}, pool_);
 }
 
 /// Squares of patches become one row each, by rows of the picture.
@@ -248,13 +306,13 @@ void host_tower::normalise(const engine::tensor_view& weight, const engine::tens
 }
 
 void host_tower::multiply(const engine::tensor_view& matrix, const engine::tensor_view& bias, const float* x,
-                          float* y, std::size_t y_stride, bool accumulate) {
+                          float* y, std::size_t y_stride, bool accumulate, std::uint32_t columns) {
   const kernels::matmul_args product = {.weights = matrix_of(matrix),
                                         .x = x,
                                         .y = y,
                                         .x_stride = matrix.cols(),
                                         .y_stride = y_stride,
-                                        .columns = patches(),
+                                        .columns = columns == 0 ? patches() : columns,
                                         .bias = floats_of(bias),
                                         .accumulate = accumulate};
   host::matmul({&product, 1}, pool_);

@@ -30,7 +30,8 @@ struct tiny_vocabulary {
 /// word and inside it.
 [[nodiscard]] tiny_vocabulary make_wordpiece_vocabulary();
 
-/// Appends the control tokens that stand for pictures in prompts of gemma3 and idefics3.
+/// Appends the control tokens that stand for pictures in prompts of gemma3 and idefics3, and for sounds in
+/// those of voxtral.
 void add_picture_tokens(tiny_vocabulary& vocabulary);
 
 /// Appends unused tokens until there are `size`; smaller sizes change nothing.

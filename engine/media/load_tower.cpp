@@ -99,9 +99,36 @@ void read_common_tower(hparam_reader& from, tower_spec& spec) {
   }
   read_colours(from, "image_mean", false, pictures.mean);
   read_colours(from, "image_std", true, pictures.deviation);
+}
+
+/// The kind has said which activation it was trained with; the file must say so, too.
+void check_activation(hparam_reader& from, const tower_spec& spec) {
   const auto& file = from.file();
-  if (!flag_of(file, "clip.use_gelu") || flag_of(file, "clip.use_silu"))
-    from.problems().add("key 'clip.use_gelu' is not true: no other activation is supported");
+  const bool silu = spec.activation == ffn_activation::swiglu;
+  const char* const wanted = silu ? "clip.use_silu" : "clip.use_gelu";
+  const char* const other = silu ? "clip.use_gelu" : "clip.use_silu";
+  if (flag_of(file, wanted) && !flag_of(file, other)) return;
+  from.problems().add("key '" + std::string(wanted) +
+                      "' is not true: no other activation is supported for this projector");
+}
+
+/// Which layers of the tower have a part for the text model. The tensors say it; a file's flags must agree.
+void find_deepstack(hparam_reader& from, tower_spec& spec, std::vector<tower_layer>& layers) {
+  constexpr std::string_view key = "is_deepstack_layers";
+  std::vector<std::uint32_t> flags(layers.size());
+  if (from.has(key)) flags = from.per_layer(key, static_cast<std::uint32_t>(layers.size()), 0, 1);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const std::string name = "v.deepstack." + std::to_string(i) + ".fc1.weight";
+    const bool there = from.file().find_tensor(name) != nullptr;
+    if (there != (flags[i] != 0)) {
+      from.problems().add("key '" + from.full(key) + "' is " + std::to_string(flags[i]) + " for layer " +
+                          std::to_string(i) + ", but tensor '" + name +
+                          (there ? "' is there" : "' is missing"));
+    }
+    if (!there) continue;
+    layers[i].deepstack.emplace();
+    ++spec.deepstack;
+  }
 }
 
 /// Binds tensors, whose types and shapes are checked.
@@ -162,6 +189,20 @@ bool has_swapped_names(const gguf_file& file, const tower_spec& spec) {
          down->extents[1] == spec.ffn;
 }
 
+/// Values of a row that squares of patches are joined to.
+std::uint64_t joined_width(const tower_spec& spec) noexcept {
+  return std::uint64_t{spec.width} * spec.pictures.merge * spec.pictures.merge;
+}
+
+void bind_merger(const tower_spec& spec, binder& bind, const std::string& first, const std::string& second,
+                 tower_merger& to) {
+  const std::uint64_t joined = joined_width(spec);
+  bind.bind(to.first, first + ".weight", joined, joined);
+  bind.bind(to.first_bias, first + ".bias", joined, 0, false);
+  bind.bind(to.second, second + ".weight", joined, spec.out_width);
+  bind.bind(to.second_bias, second + ".bias", spec.out_width, 0, false);
+}
+
 void bind_layers(const gguf_file& file, const tower_spec& spec, binder& bind, tower_weights& weights) {
   const bool swapped = has_swapped_names(file, spec);
   const std::uint64_t w = spec.width;
@@ -171,16 +212,31 @@ void bind_layers(const gguf_file& file, const tower_spec& spec, binder& bind, to
     const auto both = [&](tensor_view& weight, tensor_view& bias, const char* name, std::uint64_t cols,
                           std::uint64_t rows) {
       bind.bind(weight, at + name + ".weight", cols, rows);
-      bind.bind(bias, at + name + ".bias", rows == 0 ? cols : rows, 0, rows == 0);
+      bind.bind(bias, at + name + ".bias", rows, 0, false);
     };
-    both(layer.norm_1, layer.norm_1_bias, "ln1", w, 0);
-    both(layer.norm_2, layer.norm_2_bias, "ln2", w, 0);
-    both(layer.q, layer.q_bias, "attn_q", w, w);
-    both(layer.k, layer.k_bias, "attn_k", w, w);
-    both(layer.v, layer.v_bias, "attn_v", w, w);
+    const auto norm = [&](tensor_view& weight, tensor_view& bias, const char* name) {
+      bind.bind(weight, at + name + ".weight", w, 0);
+      if (spec.norm == norm_kind::layer) bind.bind(bias, at + name + ".bias", w, 0);
+    };
+    norm(layer.norm_1, layer.norm_1_bias, "ln1");
+    norm(layer.norm_2, layer.norm_2_bias, "ln2");
+    if (file.find_tensor(at + "attn_qkv.weight") != nullptr) {
+      both(layer.qkv, layer.qkv_bias, "attn_qkv", w, 3 * w);
+    } else {
+      both(layer.q, layer.q_bias, "attn_q", w, w);
+      both(layer.k, layer.k_bias, "attn_k", w, w);
+      both(layer.v, layer.v_bias, "attn_v", w, w);
+    }
     both(layer.out, layer.out_bias, "attn_out", w, w);
+    if (has_gate(spec.activation)) both(layer.gate, layer.gate_bias, "ffn_gate", w, spec.ffn);
     both(layer.up, layer.up_bias, swapped ? "ffn_down" : "ffn_up", w, spec.ffn);
     both(layer.down, layer.down_bias, swapped ? "ffn_up" : "ffn_down", spec.ffn, w);
+    if (layer.deepstack) {
+      const std::string name = "v.deepstack." + std::to_string(i) + ".";
+      bind.bind(layer.deepstack->norm, name + "norm.weight", joined_width(spec), 0);
+      bind.bind(layer.deepstack->norm_bias, name + "norm.bias", joined_width(spec), 0);
+      bind_merger(spec, bind, name + "fc1", name + "fc2", *layer.deepstack);
+    }
   }
 }
 
@@ -189,19 +245,41 @@ void bind_tower(const gguf_file& file, const projector_kind& kind, const tower_s
   binder bind(file, problems);
   const picture_rules& pictures = spec.pictures;
   const std::uint64_t side = pictures.side / pictures.patch;
-  const std::uint64_t merged = std::uint64_t{pictures.merge} * pictures.merge;
-  bind.bind(weights.patch, "v.patch_embd.weight", 3ULL * pictures.patch * pictures.patch, spec.width);
+  const std::uint64_t patch = 3ULL * pictures.patch * pictures.patch;
+  bind.bind(weights.patch, "v.patch_embd.weight", patch, spec.width);
+  if (spec.two_frames) bind.bind(weights.second_frame, "v.patch_embd.weight.1", patch, spec.width);
   bind.bind(weights.patch_bias, "v.patch_embd.bias", spec.width, 0, false);
-  bind.bind(weights.positions, "v.position_embd.weight", spec.width, side * side);
+  if (spec.positions != tower_positions::none)
+    bind.bind(weights.positions, "v.position_embd.weight", spec.width, side * side);
   bind.bind(weights.post_norm, "v.post_ln.weight", spec.width, 0);
-  bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
-  const std::uint64_t in = spec.merge == tower_merge::concatenate ? spec.width * merged : spec.width;
-  if (spec.transposed_projection)
+  if (spec.norm == norm_kind::layer) bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
+  const std::uint64_t in = spec.merge == tower_merge::concatenate ? joined_width(spec) : spec.width;
+  if (kind.projection == nullptr)
+    bind_merger(spec, bind, "mm.0", "mm.2", weights.merger);
+  else if (spec.transposed_projection)
     bind.bind(weights.projection, kind.projection, spec.out_width, in);
   else
     bind.bind(weights.projection, kind.projection, in, spec.out_width);
   if (kind.merge_norm != nullptr) bind.bind(weights.merge_norm, kind.merge_norm, spec.width, 0);
   bind_layers(file, spec, bind, weights);
+}
+
+/// How rows of pictures are turned and what is added to them in the text model must come from the same model.
+void check_rows(hparam_reader& from, const tower_spec& spec, const model_spec& text) {
+  const bool grid = std::any_of(text.layers.begin(), text.layers.end(),
+                                [](const layer_spec& layer) { return layer.rope.axes != rope_axes::one; });
+  if (spec.rows_are_grid != grid) {
+    from.problems().add(
+        grid ? "the model turns rows of pictures by line and column, which those of this projector "
+               "do not have"
+             : "rows of this projector have lines and columns, but the model turns heads by one "
+               "position");
+  }
+  if (spec.deepstack != text.deepstack_layers) {
+    from.problems().add("the projector has " + std::to_string(spec.deepstack) +
+                        " parts for layers of the model, which takes " +
+                        std::to_string(text.deepstack_layers));
+  }
 }
 
 /// What the tower makes must be what the model takes.
@@ -214,6 +292,7 @@ void check_text_model(hparam_reader& from, const tower_spec& spec, const model_s
   if (text.pooling) add("the model embeds or ranks texts, and takes no pictures");
   if (text.norms != norm_placement::before || !text.causal)
     add("the model is an encoder, and takes no pictures");
+  check_rows(from, spec, text);
   if (!spec.rows_see_each_other) return;
   for (const layer_spec& layer : text.layers) {
     if (layer.window == 0 || layer.window >= spec.view_rows_max()) continue;
@@ -258,6 +337,13 @@ std::uint32_t tower_spec::picture_rows_max() const noexcept {
   return (tiles * tiles + 1) * view_rows_max();
 }
 
+void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept {
+  if (spec.pictures.layout != picture_layout::multiples) return;
+  const std::uint64_t row_pixels = std::uint64_t{spec.pictures.factor} * spec.pictures.factor;
+  spec.pictures.pixels_max = std::max(std::min(spec.pictures.pixels_max, rows * row_pixels), row_pixels);
+  spec.pictures.pixels_min = std::min(spec.pictures.pixels_min, spec.pictures.pixels_max);
+}
+
 std::string supported_projectors() {
   std::string out;
   for (const projector_kind& kind : projector_kinds()) out.append(out.empty() ? "" : ", ").append(kind.name);
@@ -275,7 +361,9 @@ result<tower> load_tower(gguf_file file, const model_spec* text) {
   spec.name = text_of(file, "general.name");
   read_common_tower(from, spec);
   (*kind)->read(from, spec);
+  check_activation(from, spec);
   weights.layers.resize(count_layers(from));
+  find_deepstack(from, spec, weights.layers);
   if (problems.empty()) bind_tower(file, **kind, spec, problems, weights);
   if (text != nullptr && problems.empty()) check_text_model(from, spec, *text);
   if (!problems.empty()) return problems.to_error(file.location());

@@ -63,12 +63,7 @@ result<picture_input> picture_input::make(const tower& of, const tokenizer& voca
                      "', which stands for pictures of projector '" + of.spec.projector + "'",
                  "mmproj");
   }
-  picture_input out(of, decoder, bounds, *token_of(vocabulary, text.token));
-  if (out.rules_.layout == picture_layout::multiples) {
-    const std::uint64_t most = std::uint64_t{bounds.tokens_max} * out.rules_.factor * out.rules_.factor;
-    out.rules_.pixels_max = std::min(out.rules_.pixels_max, most);
-  }
-  return out;
+  return picture_input(of, decoder, bounds, *token_of(vocabulary, text.token));
 }
 
 result<seen_picture> picture_input::see(std::span<const std::byte> file, picture_detail detail) const {
@@ -107,6 +102,11 @@ std::string picture_input::text_of(const prepared_picture& pixels) const {
   return out + with.whole_before + rows(view) + with.whole_after;
 }
 
+std::uint32_t picture_input::columns_of(const seen_picture& picture) const {
+  if (!of_->spec.rows_are_grid) return 0;
+  return picture.pixels->views.front().width / (rules_.patch * rules_.merge);
+}
+
 result<std::vector<job_medium>> picture_input::place(const std::vector<seen_picture>& pictures,
                                                      std::vector<token_id>& tokens) const {
   const auto wrong = [](std::string what) {
@@ -116,7 +116,8 @@ result<std::vector<job_medium>> picture_input::place(const std::vector<seen_pict
   std::vector<job_medium> out;
   std::size_t at = 0;
   for (const seen_picture& picture : pictures) {
-    job_medium made{picture.pixels, picture.digest, picture.rows, {}, of_->spec.rows_see_each_other};
+    job_medium made{picture.pixels,     picture.digest, picture.rows, {}, of_->spec.rows_see_each_other,
+                    columns_of(picture)};
     std::uint32_t rows = 0;
     while (rows < picture.rows) {
       while (at < tokens.size() && tokens[at] != token_) ++at;
@@ -129,6 +130,7 @@ result<std::vector<job_medium>> picture_input::place(const std::vector<seen_pict
     if (rows < picture.rows)
       return wrong("have fewer places for rows of pictures than the " + std::to_string(picture.rows) +
                    " of a picture");
+    if (made.columns > 0 && made.runs.size() > 1) return wrong("have rows of a picture that a text parts");
     out.push_back(std::move(made));
   }
   if (std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), token_) != tokens.end())

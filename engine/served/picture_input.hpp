@@ -57,6 +57,8 @@ class picture_input {
   picture_input(const tower& of, picture_decoder& decoder, picture_bounds bounds, token_id token)
       : of_(&of), decoder_(&decoder), bounds_(bounds), token_(token), rules_(of.spec.pictures) {}
   [[nodiscard]] std::string text_of(const prepared_picture& pixels) const;
+  /// Of a picture whose rows are a grid; else 0.
+  [[nodiscard]] std::uint32_t columns_of(const seen_picture& picture) const;
 
   const tower* of_;
   picture_decoder* decoder_;

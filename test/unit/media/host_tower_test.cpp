@@ -1,4 +1,4 @@
-// Towers, and texts behind pictures, against transformers (test/oracle/media_towers.py).
+// Towers, and texts behind pictures, against transformers (test/oracle/media_towers.py, media_qwen.py).
 #include "gpu/host/host_tower.hpp"
 
 #include <boost/json.hpp>
@@ -13,6 +13,7 @@
 
 #include "engine/media/prepare_picture.hpp"
 #include "engine/media/tower.hpp"
+#include "engine/schedule/sequence_media.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "made_picture.hpp"
 
@@ -22,7 +23,8 @@ namespace json = boost::json;
 
 namespace {
 
-const std::vector<std::string> names{"gemma3", "gemma3-mixed", "idefics3", "idefics3-mixed"};
+const std::vector<std::string> names{"gemma3", "gemma3-mixed", "idefics3",    "idefics3-mixed",
+                                     "qwen25", "qwen3",        "qwen3-mixed", "qwen35"};
 
 std::string read(const std::string& name) {
   std::ifstream file(ORCD_TEST_DATA "/media/" + name, std::ios::binary);
@@ -74,7 +76,7 @@ std::vector<float> encode(const golden_media& golden, const engine::prepared_pic
                           unsigned threads) {
   kernels::host::thread_pool pool(threads);
   gpu::host_tower tower(golden.tower, pool);
-  const std::size_t width = golden.tower.spec.out_width;
+  const std::size_t width = golden.tower.spec.row_width();
   std::vector<float> out(golden.tower.spec.picture_rows_max() * width, NAN);
   std::uint32_t rows = 0;
   tower.begin(picture, [&](std::uint32_t i) { return rows = i + 1, out.data() + i * width; });
@@ -84,7 +86,35 @@ std::vector<float> encode(const golden_media& golden, const engine::prepared_pic
   return out;
 }
 
-/// The prompt of the golden, in chunks, with the picture's rows at its places; the logits of a position.
+/// The prompt of a golden as a job has it: media_token at the places of its pictures' rows.
+struct golden_prompt {
+  std::vector<engine::token_id> tokens;
+  std::vector<engine::job_medium> media;
+};
+
+golden_prompt prompt_behind(const golden_media& golden) {
+  golden_prompt out;
+  const engine::tower_spec& spec = golden.tower.spec;
+  for (const auto& token : golden.facts.at("tokens").as_array()) {
+    const bool row = token.as_int64() < 0;
+    const auto at = static_cast<std::uint32_t>(out.tokens.size());
+    if (row && (at == 0 || out.tokens.back() != engine::media_token)) {
+      engine::job_medium medium;
+      medium.rows = golden.rows(out.media.size());
+      medium.runs = {{at, medium.rows, 0}};
+      medium.see_each_other = spec.rows_see_each_other;
+      if (spec.rows_are_grid) {
+        const auto& grid = golden.facts.at("grids").as_array()[out.media.size()].as_array();
+        medium.columns = grid[1].to_number<std::uint32_t>();
+      }
+      out.media.push_back(medium);
+    }
+    out.tokens.push_back(row ? engine::media_token : static_cast<engine::token_id>(token.as_int64()));
+  }
+  return out;
+}
+
+/// The prompt of the golden, in chunks, with the pictures' rows at their places; the logits of a position.
 std::vector<float> logits_at(const golden_media& golden, std::uint32_t position, std::uint32_t chunk) {
   auto device = gpu::make_host_backend({.threads = 1, .chunk_tokens = chunk});
   engine::accelerator_config config;
@@ -92,20 +122,21 @@ std::vector<float> logits_at(const golden_media& golden, std::uint32_t position,
   config.kv = {engine::kv_type::f32, engine::kv_type::f32};
   config.media = {&golden.tower, 4};
   BOOST_REQUIRE(device->load(golden.text, config, [](unsigned) {}));
-  const auto picture = golden.picture(0);
   const std::vector<std::uint32_t> blocks{3, 1};
-  device->begin_picture(picture, blocks);
-  while (!device->continue_picture()) {
+  const golden_prompt prompt = prompt_behind(golden);
+  engine::sequence_media media;
+  media.set(prompt.media);
+  std::vector<engine::media_rows> parts;
+  for (const engine::job_medium& medium : prompt.media) {
+    const std::span own = std::span(blocks).subspan(parts.size(), 1);
+    const auto picture = golden.picture(parts.size());
+    device->begin_picture(picture, own);
+    while (!device->continue_picture()) {
+    }
+    parts.push_back({medium.runs[0].position, medium.rows, 0, own, medium.see_each_other, medium.columns});
   }
-  std::vector<engine::token_id> tokens;
-  for (const auto& token : golden.facts.at("tokens").as_array())
-    tokens.push_back(token.as_int64() < 0 ? engine::media_token
-                                          : static_cast<engine::token_id>(token.as_int64()));
-  tokens.resize(position + 1);
-  const auto first = static_cast<std::uint32_t>(std::find(tokens.begin(), tokens.end(), engine::media_token) -
-                                                tokens.begin());
+  const std::uint32_t first = parts[0].position;
   const bool see = golden.tower.spec.rows_see_each_other;
-  const engine::media_rows part{first, golden.rows(0), 0, blocks, see};
   const engine::sampling_params greedy{.temperature = 0.0F};
   const engine::sample_request ask{.params = &greedy};
   const engine::interrupt_flag interrupt{false};
@@ -114,11 +145,20 @@ std::vector<float> logits_at(const golden_media& golden, std::uint32_t position,
     std::uint32_t count = std::min(chunk, position + 1 - at);
     // Rows that see each other are never cut.
     if (see && at < first && at + count > first) count = first - at;
-    if (see && at == first) count = part.count;
+    if (see && at == first) count = parts[0].count;
+    std::vector<engine::media_rows> own;
+    for (const engine::media_rows& part : parts)
+      if (part.position < at + count && part.position + part.count > at) own.push_back(part);
     const bool last = at + count == position + 1;
-    const engine::sequence_step step{
-        engine::slot_id{0}, at, std::span(tokens).subspan(at, count), last ? &ask : nullptr, nullptr, 1, {},
-        {&part, 1}};
+    const engine::sequence_step step{engine::slot_id{0},
+                                     at,
+                                     std::span(prompt.tokens).subspan(at, count),
+                                     last ? &ask : nullptr,
+                                     nullptr,
+                                     1,
+                                     {},
+                                     own,
+                                     media.rotary_shift(at)};
     BOOST_REQUIRE(device->step({&step, 1}, interrupt, sampled));
     at += count;
   }
@@ -136,7 +176,7 @@ BOOST_DATA_TEST_CASE(rows_are_those_of_transformers, data::make(names), name) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     const auto ours = encode(golden, golden.picture(i), 1);
-    BOOST_REQUIRE_EQUAL(ours.size(), golden.rows(i) * golden.tower.spec.out_width);
+    BOOST_REQUIRE_EQUAL(ours.size(), golden.rows(i) * golden.tower.spec.row_width());
     const double error = relative_error(ours, std::span(expected).subspan(at, ours.size()));
     BOOST_TEST_MESSAGE(name << ": relative error " << error);
     BOOST_TEST(error < 1e-5, name << ": " << error);

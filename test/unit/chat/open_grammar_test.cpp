@@ -81,7 +81,7 @@ std::vector<open_case> object_formats() {
 std::vector<open_case> other_formats() {
   const engine::output_format granite{call_format::granite}, pairs{call_format::arg_pairs},
       coder{call_format::qwen_coder}, seed{call_format::seed, true, engine::reasoning_style::seed},
-      olmo{call_format::olmo}, lfm2{call_format::lfm2}, glm{call_format::glm}, fenced{call_format::tool_code},
+      olmo{call_format::olmo}, glm{call_format::glm}, fenced{call_format::tool_code},
       command{call_format::command_r}, action{call_format::action};
   const auto coder_call = [](const std::string& name, const std::string& parameters) {
     return "\xFF<tool_call>\n<function=" + name + ">\n" + parameters + "</function>\n\xFF</tool_call>";
@@ -124,9 +124,6 @@ std::vector<open_case> other_formats() {
       {pairs, pair_call("f", pair("city", "Rome") + pair("days", "0")), false},
       {olmo, "So.\xFF<function_calls>\nf(city=\"Rome\", days=3)\ng()\n\xFF</function_calls> Done."},
       {olmo, "\xFF<function_calls>f(days=3)\xFF</function_calls>", false},
-      {lfm2, "So.\xFF<|tool_call_start|>[f(city=\"Rome\", days=3), g()]\xFF<|tool_call_end|> Done."},
-      {lfm2, "\xFF<|tool_call_start|>[f(days=3)]\xFF<|tool_call_end|>", false},
-      {lfm2, "\xFF<|tool_call_start|>f(city=\"Rome\", days=3)\xFF<|tool_call_end|>", false},
       {olmo, "\xFF<function_calls>f(city=Rome, days=3)\xFF</function_calls>", false},
       {glm, "f\n" + good},
       {glm, "f is what I call.\n{}"},
@@ -149,6 +146,15 @@ std::vector<open_case> other_formats() {
        false},
       {fenced, "```python\nf()\n``` ```tool_code\n{\"name\": \"f\", \"parameters\": " + good + "}\n```"},
       {fenced, "```tool_code\n{\"name\": \"f\", \"parameters\": " + bad + "}\n```", false},
+  };
+}
+
+std::vector<open_case> calls_in_a_list() {
+  const engine::output_format lfm2{call_format::lfm2};
+  return {
+      {lfm2, "So.\xFF<|tool_call_start|>[f(city=\"Rome\", days=3), g()]\xFF<|tool_call_end|> Done."},
+      {lfm2, "\xFF<|tool_call_start|>[f(days=3)]\xFF<|tool_call_end|>", false},
+      {lfm2, "\xFF<|tool_call_start|>f(city=\"Rome\", days=3)\xFF<|tool_call_end|>", false},
   };
 }
 
@@ -189,7 +195,7 @@ std::vector<open_case> texts_between_marks() {
 
 std::vector<open_case> open_cases() {
   auto out = object_formats();
-  for (const auto& more : {other_formats(), two_marks(), texts_between_marks()})
+  for (const auto& more : {other_formats(), calls_in_a_list(), two_marks(), texts_between_marks()})
     out.insert(out.end(), more.begin(), more.end());
   return out;
 }

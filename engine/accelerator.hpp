@@ -76,7 +76,15 @@ struct media_rows {
   std::span<const std::uint32_t> blocks;
   /// Each attends to all of them, whatever the window; then a step that has one has all that follow it.
   bool see_each_other = false;
+  /// Not 0: they are all rows of a picture, line by line, of so many columns (rotary_at()).
+  std::uint32_t columns = 0;
 };
+
+/// How many more rows a grid has than its longer side is long.
+[[nodiscard]] constexpr std::uint32_t shift_behind_grid(std::uint32_t rows, std::uint32_t columns) noexcept {
+  const std::uint32_t lines = rows / columns;
+  return rows - (lines > columns ? lines : columns);
+}
 
 /// What the accelerator was told to plan for.
 struct accelerator_config {
@@ -258,6 +266,9 @@ struct sequence_step {
   std::span<const state_copy> states = {};
   /// Where the tokens are media_token, in the order of positions. Such a step has no drafts.
   std::span<const media_rows> media = {};
+  /// Positions that grids of rows which end at or before `position` have more than their sides are long
+  /// (rotary_at()).
+  std::uint32_t rotary_shift = 0;
 
   /// Positions that the step fills.
   [[nodiscard]] std::uint32_t count() const noexcept {
@@ -269,6 +280,27 @@ struct sequence_step {
   }
   [[nodiscard]] std::uint32_t drafts() const noexcept { return sample != nullptr ? samples - 1 : 0; }
 };
+
+/// What the heads of a model that rotates by three positions (rope_spec::axes) are turned by at a position.
+struct rotary_position {
+  std::uint32_t time = 0, line = 0, column = 0;
+  friend constexpr bool operator==(const rotary_position&, const rotary_position&) = default;
+};
+
+/// The rows of a grid have one time, and their line and column count from it; what follows goes on behind the
+/// grid's longer side. All else has one number. Source: Qwen2-VL, arXiv 2409.12191, 2.1.
+[[nodiscard]] constexpr rotary_position rotary_at(const sequence_step& step,
+                                                  std::uint32_t position) noexcept {
+  std::uint32_t shift = step.rotary_shift;
+  for (const media_rows& part : step.media) {
+    if (part.columns == 0) continue;
+    if (position < part.position) break;
+    const std::uint32_t time = part.position - shift, row = position - part.position;
+    if (row < part.count) return {time, time + row / part.columns, time + row % part.columns};
+    shift += shift_behind_grid(part.count, part.columns);
+  }
+  return {position - shift, position - shift, position - shift};
+}
 
 struct sampled_token {
   slot_id slot{};

@@ -165,6 +165,16 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .each = true,
      .name = "call:",
      .quote = "<|\"|>"},
+    {.of = call_format::lfm2,
+     .what = body::python,
+     .open = "<|tool_call_start|>",
+     .close = "<|tool_call_end|>",
+     .result = "<|tool_response_start|>",
+     .head = "[",
+     .middle = "(",
+     .tail = ")",
+     .foot = "]",
+     .between = ", "},
     {.of = call_format::generic,
      .what = body::objects,
      .name = "{\"name\": \"",
@@ -180,6 +190,43 @@ constexpr bool each_in_its_place() {
   return true;
 }
 static_assert(syntaxes.size() == call_formats && each_in_its_place());
+
+std::string_view without_space(std::string_view text) noexcept {
+  constexpr std::string_view space = " \n\t\r";
+  const std::size_t first = text.find_first_not_of(space);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(space) + 1 - first);
+}
+
+/// Members of a JSON object as they are written, "key=value, key=value", as far as it goes; a text that is
+/// none as it is.
+std::string as_keywords(std::string_view object) {
+  object = without_space(object);
+  if (!object.starts_with('{')) return std::string(object);
+  std::string out;
+  std::string_view key;
+  std::size_t begin = 1, depth = 0;
+  bool quoted = false;
+  const auto end_member = [&](std::size_t end) {
+    if (key.size() < 2) return;
+    out.append(out.empty() ? "" : ", ").append(key.substr(1, key.size() - 2)).append("=");
+    out += without_space(object.substr(begin, end - begin));
+    key = {};
+  };
+  for (std::size_t i = begin; i < object.size(); ++i) {
+    const char c = object[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (quoted) continue;
+    if (c == '[' || c == '{') ++depth;
+    if (depth == 0 && (c == ',' || c == '}')) end_member(i);
+    if (depth == 0 && c == ':') key = without_space(object.substr(begin, i - begin));
+    if (depth == 0 && (c == ',' || c == ':' || c == '}')) begin = i + 1;
+    if (depth > 0 && (c == ']' || c == '}')) --depth;
+  }
+  end_member(object.size());
+  return out;
+}
 
 }  // namespace
 
@@ -227,7 +274,9 @@ std::vector<std::string_view> reading_marks(const output_format& format) {
 
 std::string written_calls(call_format format, std::span<const written_call> calls) {
   const call_syntax& syntax = syntax_of(format);
-  if (syntax.what != call_syntax::body::objects || !syntax.number.empty() || calls.empty()) return {};
+  const bool keywords = syntax.what == call_syntax::body::python;
+  if ((!keywords && syntax.what != call_syntax::body::objects) || !syntax.number.empty() || calls.empty())
+    return {};
   std::string open(syntax.open);
   open.append(syntax.kind).append(syntax.head);
   std::string close(syntax.foot);
@@ -238,7 +287,7 @@ std::string written_calls(call_format format, std::span<const written_call> call
     if (i > 0) out += syntax.between;
     if (i > 0 && syntax.each) out += open;
     out.append(syntax.name).append(calls[i].name).append(syntax.middle);
-    out.append(calls[i].arguments).append(syntax.tail);
+    out.append(keywords ? as_keywords(calls[i].arguments) : calls[i].arguments).append(syntax.tail);
   }
   return out + close;
 }

@@ -30,7 +30,7 @@ struct call_syntax {
     objects,    ///< a JSON object with name and arguments, or a list of them
     named,      ///< the name, a line end, the arguments as a JSON object
     elements,   ///< element_syntax
-    python,     ///< name(key=value, ...), a call a line
+    python,     ///< name(key=value, ...), a call a line or in a list
     marked,     ///< the name and an object of bare names, in which texts stand between marks
     lead_name,  ///< objects in a list, or the name, [ARGS] and the arguments (mistral)
     channels,   ///< harmony
@@ -68,7 +68,7 @@ struct written_call {
   std::string arguments;  ///< JSON text
 };
 /// Calls as a model of a format writes them, for templates that show none. Empty for formats whose calls are
-/// no JSON objects between marks.
+/// neither JSON objects between marks nor written as Python does.
 [[nodiscard]] std::string written_calls(call_format format, std::span<const written_call> calls);
 
 }  // namespace orcd::engine

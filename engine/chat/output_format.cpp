@@ -31,6 +31,8 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
                                                               "<|channel>",
                                                               "<function_calls>",
                                                               "<|action_start|>",
+                                                              "<|tool_call_start|>",
+                                                              "<|tool_list_start|>",
                                                               "<|plugin|>",
                                                               "```tool_code",
                                                               "\"parameters\"",
@@ -40,7 +42,7 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
 // In the order of call_format.
 constexpr auto names = std::to_array<std::string_view>(
     {"none", "hermes", "llama3", "mistral", "harmony", "granite", "command_r", "action", "tool_code", "glm",
-     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm", "gemma4", "generic"});
+     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm", "gemma4", "lfm2", "generic"});
 static_assert(names.size() == call_formats);
 
 constexpr std::string_view beginnings = "<[\"`A";  ///< the first bytes of the marks
@@ -89,6 +91,7 @@ call_format calls_of(const mentions& has) {
     return has("<arg_key>") ? call_format::arg_pairs : call_format::hermes;
   }
   if (has("<function_calls>")) return call_format::olmo;
+  if (has("<|tool_call_start|>") || has("<|tool_list_start|>")) return call_format::lfm2;
   if (has("<|action_start|>") && has("<|plugin|>")) return call_format::internlm;
   if (has("Action:") && has("\"tool_name\"")) return call_format::command_r;
   if (has("```tool_code")) return call_format::tool_code;

@@ -28,12 +28,13 @@ enum class call_format : std::uint8_t {
   olmo,        ///< <function_calls>N(K=V, ...)</function_calls>: OLMo 3
   internlm,    ///< <|action_start|><|plugin|>{"name": N, "parameters": {...}}<|action_end|>: InternLM 2.5, 3
   gemma4,      ///< <|tool_call>call:N{K:<|"|>text<|"|>,K:1}<tool_call|>: Gemma 4
+  lfm2,        ///< <|tool_call_start|>[N(K=V, ...), ...]<|tool_call_end|>: LFM2, LFM2.5
   /// {"tool_calls": [{"name": N, "arguments": {...}}, ...]}, {"tool_call": {...}} or {"response": TEXT} as
   /// the whole output. No template says so: it is for models whose template knows no tools, which are told of
   /// it in text (engine/conversation/generic_messages.hpp) and kept to it by a grammar.
   generic,
 };
-inline constexpr int call_formats = 17;
+inline constexpr int call_formats = 18;
 /// "hermes", "qwen_coder": for people. "none" where calls stay text.
 [[nodiscard]] std::string_view to_string(call_format format) noexcept;
 

@@ -361,7 +361,8 @@ class tagged_reader final : public output_reader {
       if (raw_.size() > raw_max) give_up({});
       return;
     }
-    const bool lists = syntax_.what == body::objects || syntax_.what == body::lead_name;
+    const bool lists = syntax_.what == body::objects || syntax_.what == body::lead_name ||
+                       (syntax_.what == body::python && syntax_.head == "[");
     if (!lists) {
       begin_body();
       return in_call(c);
@@ -369,7 +370,7 @@ class tagged_reader final : public output_reader {
     if (c == '[' && !in_list_) {
       raw_ += c;
       in_list_ = true;
-    } else if (c == '{' && (in_list_ || lenient_ || syntax_.what == body::objects)) {
+    } else if (begins_body(syntax_, c) && (in_list_ || lenient_ || syntax_.what != body::lead_name)) {
       begin_body();
       in_call(c);
     } else if (!in_list_ && syntax_.what == body::lead_name && is_name(c)) {

@@ -101,30 +101,79 @@ void read_picture_rules(hparam_reader& from, tower_spec& spec) {
   }
   read_colours(from, "image_mean", false, pictures.mean);
   read_colours(from, "image_std", true, pictures.deviation);
+}
+
+/// The kind has said which activation it was trained with; the file must say so, too.
+void check_activation(hparam_reader& from, const tower_spec& spec) {
   const auto& file = from.file();
-  if (!flag_of(file, "clip.use_gelu") || flag_of(file, "clip.use_silu"))
-    from.problems().add("key 'clip.use_gelu' is not true: no other activation is supported");
+  const bool silu = spec.activation == ffn_activation::swiglu;
+  const char* const wanted = silu ? "clip.use_silu" : "clip.use_gelu";
+  const char* const other = silu ? "clip.use_gelu" : "clip.use_silu";
+  if (flag_of(file, wanted) && !flag_of(file, other)) return;
+  from.problems().add("key '" + std::string(wanted) +
+                      "' is not true: no other activation is supported for this projector");
+}
+
+/// Which layers of the tower have a part for the text model. The tensors say it; a file's flags must agree.
+void find_deepstack(hparam_reader& from, tower_spec& spec, std::vector<tower_layer>& layers) {
+  constexpr std::string_view key = "is_deepstack_layers";
+  std::vector<std::uint32_t> flags(layers.size());
+  if (from.has(key)) flags = from.per_layer(key, static_cast<std::uint32_t>(layers.size()), 0, 1);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const std::string name = "v.deepstack." + std::to_string(i) + ".fc1.weight";
+    const bool there = from.file().find_tensor(name) != nullptr;
+    if (there != (flags[i] != 0)) {
+      from.problems().add("key '" + from.full(key) + "' is " + std::to_string(flags[i]) + " for layer " +
+                          std::to_string(i) + ", but tensor '" + name +
+                          (there ? "' is there" : "' is missing"));
+    }
+    if (!there) continue;
+    layers[i].deepstack.emplace();
+    ++spec.deepstack;
+  }
 }
 
 void bind_tower(const gguf_file& file, const projector_kind& kind, tower_spec& spec, problem_list& problems,
                 tower_weights& weights) {
-  if (kind.sounds) return bind_sound_tower(file, kind.projection, spec, problems, weights);
+  if (kind.sounds) return bind_sound_tower(file, spec, problems, weights);
   tower_binder bind(file, problems);
   const picture_rules& pictures = spec.pictures;
   const std::uint64_t side = pictures.side / pictures.patch;
-  const std::uint64_t merged = std::uint64_t{pictures.merge} * pictures.merge;
-  bind.bind(weights.patch, "v.patch_embd.weight", 3ULL * pictures.patch * pictures.patch, spec.width);
+  const std::uint64_t patch = 3ULL * pictures.patch * pictures.patch;
+  bind.bind(weights.patch, "v.patch_embd.weight", patch, spec.width);
+  if (spec.two_frames) bind.bind(weights.second_frame, "v.patch_embd.weight.1", patch, spec.width);
   bind.bind(weights.patch_bias, "v.patch_embd.bias", spec.width, 0, false);
-  bind.bind(weights.positions, "v.position_embd.weight", spec.width, side * side);
+  if (spec.positions != tower_positions::none)
+    bind.bind(weights.positions, "v.position_embd.weight", spec.width, side * side);
   bind.bind(weights.post_norm, "v.post_ln.weight", spec.width, 0);
-  bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
-  const std::uint64_t in = spec.merge == tower_merge::concatenate ? spec.width * merged : spec.width;
-  if (spec.transposed_projection)
+  if (spec.norm == norm_kind::layer) bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
+  const std::uint64_t in = spec.merge == tower_merge::concatenate ? spec.joined_width() : spec.width;
+  if (kind.projection == nullptr)
+    bind_tower_merger(spec, bind, "mm.0", "mm.2", weights.merger);
+  else if (spec.transposed_projection)
     bind.bind(weights.projection, kind.projection, spec.out_width, in);
   else
     bind.bind(weights.projection, kind.projection, in, spec.out_width);
   if (kind.merge_norm != nullptr) bind.bind(weights.merge_norm, kind.merge_norm, spec.width, 0);
   bind_tower_layers("v.blk.", file, spec, bind, weights);
+}
+
+/// How rows of pictures are turned and what is added to them in the text model must come from the same model.
+void check_rows(hparam_reader& from, const tower_spec& spec, const model_spec& text) {
+  const bool grid = std::any_of(text.layers.begin(), text.layers.end(),
+                                [](const layer_spec& layer) { return layer.rope.axes != rope_axes::one; });
+  if (spec.rows_are_grid != grid) {
+    from.problems().add(
+        grid ? "the model turns rows of pictures by line and column, which those of this projector "
+               "do not have"
+             : "rows of this projector have lines and columns, but the model turns heads by one "
+               "position");
+  }
+  if (spec.deepstack != text.deepstack_layers) {
+    from.problems().add("the projector has " + std::to_string(spec.deepstack) +
+                        " parts for layers of the model, which takes " +
+                        std::to_string(text.deepstack_layers));
+  }
 }
 
 /// What the tower makes must be what the model takes.
@@ -137,6 +186,7 @@ void check_text_model(hparam_reader& from, const tower_spec& spec, const model_s
   const std::string nothing = spec.sound ? "takes no sounds" : "takes no pictures";
   if (text.pooling) add("the model embeds or ranks texts, and " + nothing);
   if (text.norms != norm_placement::before || !text.causal) add("the model is an encoder, and " + nothing);
+  check_rows(from, spec, text);
   if (!spec.rows_see_each_other) return;
   for (const layer_spec& layer : text.layers) {
     if (layer.window == 0 || layer.window >= spec.view_rows_max()) continue;
@@ -164,6 +214,10 @@ std::string digest_of(const gguf_file& file, const tower_spec& spec) {
 
 }  // namespace
 
+std::uint64_t tower_spec::joined_width() const noexcept {
+  return std::uint64_t{width} * (sound ? sound->stack : pictures.merge * pictures.merge);
+}
+
 std::uint32_t tower_spec::patches_max() const noexcept {
   if (sound) return chunk_frames / 2;
   return view_rows_max() * pictures.merge * pictures.merge;
@@ -181,6 +235,13 @@ std::uint32_t tower_spec::picture_rows_max() const noexcept {
   if (sound || pictures.layout != picture_layout::tiles) return view_rows_max();
   const std::uint32_t tiles = (pictures.longest + pictures.side - 1) / pictures.side;
   return (tiles * tiles + 1) * view_rows_max();
+}
+
+void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept {
+  if (spec.pictures.layout != picture_layout::multiples) return;
+  const std::uint64_t row_pixels = std::uint64_t{spec.pictures.factor} * spec.pictures.factor;
+  spec.pictures.pixels_max = std::max(std::min(spec.pictures.pixels_max, rows * row_pixels), row_pixels);
+  spec.pictures.pixels_min = std::min(spec.pictures.pixels_min, spec.pictures.pixels_max);
 }
 
 std::string supported_projectors() {
@@ -202,7 +263,9 @@ result<tower> load_tower(gguf_file file, const model_spec* text) {
   read_common_tower(from, spec, sounds ? 1e-5 : 1e-6);
   if (!sounds) read_picture_rules(from, spec);
   (*kind)->read(from, spec);
+  if (!sounds) check_activation(from, spec);
   weights.layers.resize(count_layers(from));
+  if (!sounds) find_deepstack(from, spec, weights.layers);
   if (problems.empty()) bind_tower(file, **kind, spec, problems, weights);
   if (text != nullptr && problems.empty()) check_text_model(from, spec, *text);
   if (!problems.empty()) return problems.to_error(file.location());

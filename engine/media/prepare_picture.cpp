@@ -42,6 +42,18 @@ picture_size in_tiles(picture_size of, std::uint32_t tile) noexcept {
   return {up_to_multiple(static_cast<std::uint32_t>(height * aspect), tile), height};
 }
 
+/// Multiples whose product is at most `most`.
+picture_size within(picture_size of, std::uint32_t factor, std::uint64_t most) noexcept {
+  const double scale = std::sqrt(static_cast<double>(of.width) * of.height / static_cast<double>(most));
+  // Where the shorter side cannot become shorter, the longer one must.
+  const std::uint32_t longest = std::max(factor, static_cast<std::uint32_t>(most / factor / factor) * factor);
+  const auto side = [&](std::uint32_t from) {
+    const auto multiples = static_cast<std::uint32_t>(std::floor(from / scale / factor));
+    return std::clamp(multiples * factor, factor, longest);
+  };
+  return {side(of.width), side(of.height)};
+}
+
 /// To the nearest multiples, ties to even ones, unless the product leaves the limits.
 picture_size in_multiples(picture_size of, std::uint32_t factor, std::uint64_t least,
                           std::uint64_t most) noexcept {
@@ -50,16 +62,12 @@ picture_size in_multiples(picture_size of, std::uint32_t factor, std::uint64_t l
   const auto as_side = [&](double multiples) { return static_cast<std::uint32_t>(multiples) * factor; };
   const picture_size near{as_side(std::nearbyint(of.width / f)), as_side(std::nearbyint(of.height / f))};
   const std::uint64_t product = std::uint64_t{near.width} * near.height;
-  if (product > most) {
-    const double scale = std::sqrt(area / static_cast<double>(most));
-    return {std::max(factor, as_side(std::floor(of.width / scale / f))),
-            std::max(factor, as_side(std::floor(of.height / scale / f)))};
-  }
-  if (product < least) {
-    const double scale = std::sqrt(static_cast<double>(least) / area);
-    return {as_side(std::ceil(of.width * scale / f)), as_side(std::ceil(of.height * scale / f))};
-  }
-  return near;
+  if (product > most) return within(of, factor, most);
+  if (product >= least) return near;
+  const double scale = std::sqrt(static_cast<double>(least) / area);
+  const picture_size grown{as_side(std::ceil(of.width * scale / f)),
+                           as_side(std::ceil(of.height * scale / f))};
+  return std::uint64_t{grown.width} * grown.height > most ? within(grown, factor, most) : grown;
 }
 
 picture cut(const picture& from, std::uint32_t x, std::uint32_t y, std::uint32_t side) {

@@ -1,10 +1,15 @@
 // gemma3: 4 x 4 patches averaged into 256 rows, of pictures stretched to a square. idefics3 (SmolVLM):
-// squares of patches one after the other, of pictures cut into tiles. Texts around them: transformers 5.24,
-// processing_gemma3.py and processing_idefics3.py. voxtral: Whisper's tower, four positions one after the
-// other; the text around them is mistral-common's.
+// squares of patches one after the other, of pictures cut into tiles. qwen2.5vl_merger and qwen3vl_merger:
+// pictures of any size, whose 2 x 2 patches become one row. voxtral: Whisper's tower, four positions one
+// after the other. Texts around them: transformers 5.24, processing_gemma3.py, processing_idefics3.py,
+// processing_qwen2_5_vl.py and processing_qwen3_vl.py, and mistral-common; sizes:
+// image_processing_qwen2_vl.py.
 #include "engine/media/projector_table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <string>
 
 namespace orcd::engine {
 namespace {
@@ -52,6 +57,64 @@ void read_idefics3(hparam_reader& from, tower_spec& spec) {
                .whole_after = "<fake_token_around_image>"};
 }
 
+/// Pictures of any size, in whole squares of merge x merge patches. The files seldom say how many pixels they
+/// may have; `least` and `most` are what the models were trained with.
+void read_any_size(hparam_reader& from, tower_spec& spec, std::uint64_t least, std::uint64_t most) {
+  constexpr std::uint32_t merge_max = 8;
+  constexpr auto pixels_max = std::numeric_limits<std::int32_t>::max();
+  picture_rules& pictures = spec.pictures;
+  pictures.layout = picture_layout::multiples;
+  pictures.filter = resize_filter::bicubic;
+  pictures.merge = from.count("spatial_merge_size", 1, merge_max, 2);
+  pictures.factor = pictures.patch * pictures.merge;
+  pictures.pixels_min = from.count("image_min_pixels", 1, pixels_max, static_cast<std::uint32_t>(least));
+  pictures.pixels_max = from.count("image_max_pixels", 1, pixels_max, static_cast<std::uint32_t>(most));
+  if (pictures.pixels_min > pictures.pixels_max ||
+      pictures.pixels_max < std::uint64_t{pictures.factor} * pictures.factor) {
+    from.problems().add("key '" + from.full("image_max_pixels") + "' is " +
+                        std::to_string(pictures.pixels_max) + "; it must be at least " +
+                        from.full("image_min_pixels") + " and " +
+                        std::to_string(std::uint64_t{pictures.factor} * pictures.factor));
+    pictures.pixels_max = std::uint64_t{pictures.factor} * pictures.factor;
+  }
+}
+
+void read_qwen(hparam_reader& from, tower_spec& spec) {
+  if (spec.head_width() % 4 != 0) {
+    from.problems().add("heads have " + std::to_string(spec.head_width()) +
+                        " values; to be turned by line and column they must be a multiple of 4");
+  }
+  spec.rotates = true;
+  spec.two_frames = true;
+  spec.merge = tower_merge::concatenate;
+  spec.rows_are_grid = true;
+  spec.text = {.placeholder = "<|image_pad|>", .token = "<|image_pad|>"};
+}
+
+void read_qwen25(hparam_reader& from, tower_spec& spec) {
+  read_any_size(from, spec, 56ULL * 56, 16'384ULL * 28 * 28);
+  read_qwen(from, spec);
+  spec.norm = norm_kind::rms;
+  spec.activation = ffn_activation::swiglu;
+  spec.positions = tower_positions::none;
+  const std::uint32_t pixels = from.count("window_size", 1, hparam_limits::embedding, 112);
+  const std::uint32_t factor = std::max(spec.pictures.factor, 1U);
+  spec.full_every = from.count("n_wa_pattern", 1, hparam_limits::layers);
+  spec.window = pixels / factor * spec.pictures.merge;
+  if (spec.window == 0) {
+    from.problems().add("key '" + from.full("window_size") + "' is " + std::to_string(pixels) +
+                        "; it must be at least the " + std::to_string(factor) + " pixels of a row's side");
+    spec.window = spec.pictures.merge;
+  }
+}
+
+void read_qwen3(hparam_reader& from, tower_spec& spec) {
+  read_any_size(from, spec, 256ULL * 256, 4'096ULL * 4'096);
+  read_qwen(from, spec);
+  spec.positions = tower_positions::between;
+  spec.position_side = spec.pictures.side / std::max(spec.pictures.patch, 1U);
+}
+
 void read_voxtral(hparam_reader& from, tower_spec& spec) {
   constexpr std::uint32_t bins_max = 256;
   sound_rules sound;
@@ -63,14 +126,16 @@ void read_voxtral(hparam_reader& from, tower_spec& spec) {
                         std::to_string(chunk_frames / 2) + " positions of a chunk");
   }
   spec.sound = sound;
-  spec.gelu_tanh = false;
+  spec.activation = ffn_activation::gelu;
   spec.text = {.placeholder = "[AUDIO]", .token = "[AUDIO]", .before = "[BEGIN_AUDIO]", .part = "audio"};
 }
 
 constexpr std::array kinds{
     projector_kind{"gemma3", read_gemma3, "mm.input_projection.weight", "mm.soft_emb_norm.weight"},
     projector_kind{"idefics3", read_idefics3, "mm.model.fc.weight", nullptr},
-    projector_kind{"voxtral", read_voxtral, "mm.a.mlp.1.weight", nullptr, true},
+    projector_kind{"qwen2.5vl_merger", read_qwen25, nullptr, nullptr},
+    projector_kind{"qwen3vl_merger", read_qwen3, nullptr, nullptr},
+    projector_kind{"voxtral", read_voxtral, nullptr, nullptr, true},
 };
 
 }  // namespace

@@ -22,6 +22,11 @@ namespace orcd::engine {
 /// the other, by rows of the square.
 enum class tower_merge { average, concatenate };
 
+/// How a patch knows where it stands before the first layer. each: a row of tower_weights::positions for each
+/// patch of a view, added. between: the rows are those of a grid over the whole view, whose corners are the
+/// view's; a patch has what lies at its place, between four of them. none: nothing is added.
+enum class tower_positions { each, between, none };
+
 /// The text around a medium's rows, each row being one `token`. What is empty is not written.
 struct picture_text {
   std::string placeholder;  ///< what templates write where a medium stands
@@ -33,28 +38,40 @@ struct picture_text {
   std::string whole_before = {}, whole_after = {};  ///< around the view behind the tiles
 };
 
+/// Two matrices with the exact GELU between them, of squares of patches, or positions of a sound, joined to
+/// one row. `norm`: a
+/// LayerNorm of the joined row before them, where there is one.
+struct tower_merger {
+  tensor_view norm, norm_bias;
+  tensor_view first, first_bias, second, second_bias;
+};
+
 struct tower_layer {
   tensor_view norm_1, norm_1_bias, norm_2, norm_2_bias;
+  tensor_view qkv, qkv_bias;  ///< in one; else the three below
   tensor_view q, q_bias, k, k_bias, v, v_bias;
   tensor_view out, out_bias;
+  tensor_view gate, gate_bias;  ///< of gated activations
   tensor_view up, up_bias, down, down_bias;
+  /// What comes out of the layer, as rows that the text model gets behind one of its layers.
+  std::optional<tower_merger> deepstack;
 };
 
 struct tower_weights {
   tensor_view patch, patch_bias;    ///< [width] rows of (channel, y, x)
+  tensor_view second_frame;         ///< tower_spec::two_frames: added to `patch`
   tensor_view conv_1, conv_1_bias;  ///< of sounds: [width] rows of (bin, frame), three frames each
   tensor_view conv_2, conv_2_bias;  ///< [width] rows of (channel, frame), likewise; every second place
-  tensor_view positions;            ///< [patches of a view][width], added
+  tensor_view positions;            ///< [places][width], see tower_positions
   tensor_view post_norm, post_norm_bias;
-  tensor_view merge_norm;    ///< tower_merge::average
-  tensor_view projection;    ///< see tower_spec::transposed_projection
-  tensor_view projection_2;  ///< of sounds: behind GELU's exact form of what `projection` gives
+  tensor_view merge_norm;  ///< tower_merge::average
+  tensor_view projection;  ///< see tower_spec::transposed_projection; without it there is
+  tower_merger merger;
   std::vector<tower_layer> layers;
 };
 
-/// A transformer without a mask, with LayerNorms before its halves and after the last layer; between the two
-/// matrices of its feed-forward is GELU. Of sounds two convolutions stand before it, each with GELU behind
-/// it.
+/// A transformer without a mask, with norms before its halves and after the last layer. Of sounds two
+/// convolutions stand before it, each with the exact GELU behind it.
 struct tower_spec {
   std::string projector;             ///< clip.projector_type, for display only
   std::string name;                  ///< general.name, or empty
@@ -64,16 +81,31 @@ struct tower_spec {
   std::uint32_t width = 0;
   std::uint32_t heads = 0;  ///< of width / heads values each
   std::uint32_t ffn = 0;
-  bool gelu_tanh = true;  ///< false: the exact form
-  double eps = 1e-6;      ///< of all norms
+  double eps = 1e-6;  ///< of all norms
+  norm_kind norm = norm_kind::layer;
+  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, gelu or swiglu
+  tower_positions positions = tower_positions::each;
+  std::uint32_t position_side = 0;  ///< tower_positions::between: of the grid of rows
+  /// Heads are turned by the patch's line in the first half of their pairs, by its column in the second.
+  bool rotates = false;
+  /// Not 0: patches see those of their own square of so many patches a side, except in each full_every-th
+  /// layer. A multiple of pictures.merge.
+  std::uint32_t window = 0;
+  std::uint32_t full_every = 0;
+  bool two_frames = false;  ///< patches are those of two frames of a film; a picture is both
   tower_merge merge = tower_merge::concatenate;
   bool transposed_projection = false;  ///< its rows are inputs
-  std::uint32_t inner_width = 0;       ///< between the two matrices of a projection, of sounds
+  std::uint32_t inner_width = 0;       ///< of sounds: between the matrices of the merger
   std::uint32_t out_width = 0;         ///< of a row: the text model's
+  std::uint32_t deepstack = 0;         ///< parts behind it, of out_width values each
   /// Rows of one view see each other in the text model, those behind them too.
   bool rows_see_each_other = false;
+  bool rows_are_grid = false;  ///< the text model turns them by line and column (rope_axes)
 
   [[nodiscard]] std::uint32_t head_width() const noexcept { return width / heads; }
+  /// Values of a row that squares of patches, or positions of a sound, are joined to.
+  [[nodiscard]] std::uint64_t joined_width() const noexcept;
+  [[nodiscard]] std::uint32_t row_width() const noexcept { return out_width * (1 + deepstack); }
   /// Patches of the largest view; positions of a sound's chunk, which is its view.
   [[nodiscard]] std::uint32_t patches_max() const noexcept;
   /// Rows of the largest view, and of the picture with the most rows.
@@ -88,6 +120,9 @@ struct tower {
   tower_weights weights;
   std::string digest;  ///< which tower it is: the same text for the same file until that is written to
 };
+
+/// Views of any size get no more rows than so many, or than one line has.
+void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept;
 
 /// Opens a projector file and checks it against the model whose rows it makes. All problems are told in one
 /// message. Errors: model_load_failed, param "mmproj".

@@ -76,6 +76,16 @@ void tower_binder::bind_kernel(tensor_view& to, const std::string& name, std::ui
   check(to, *found, name, values * channels, rows);
 }
 
+void bind_tower_merger(const tower_spec& spec, tower_binder& bind, const std::string& first,
+                       const std::string& second, tower_merger& to, std::uint64_t inner) {
+  const std::uint64_t joined = spec.joined_width();
+  if (inner == 0) inner = joined;
+  bind.bind(to.first, first + ".weight", joined, inner);
+  bind.bind(to.first_bias, first + ".bias", inner, 0, false);
+  bind.bind(to.second, second + ".weight", inner, spec.out_width);
+  bind.bind(to.second_bias, second + ".bias", spec.out_width, 0, false);
+}
+
 void bind_tower_layers(std::string_view prefix, const gguf_file& file, const tower_spec& spec,
                        tower_binder& bind, tower_weights& weights) {
   const bool swapped = has_swapped_names(file, std::string(prefix) + "0.", spec);
@@ -86,27 +96,43 @@ void bind_tower_layers(std::string_view prefix, const gguf_file& file, const tow
     const auto both = [&](tensor_view& weight, tensor_view& bias, const char* name, std::uint64_t cols,
                           std::uint64_t rows) {
       bind.bind(weight, at + name + ".weight", cols, rows);
-      bind.bind(bias, at + name + ".bias", rows == 0 ? cols : rows, 0, rows == 0);
+      bind.bind(bias, at + name + ".bias", rows, 0, false);
     };
-    both(layer.norm_1, layer.norm_1_bias, "ln1", w, 0);
-    both(layer.norm_2, layer.norm_2_bias, "ln2", w, 0);
-    both(layer.q, layer.q_bias, "attn_q", w, w);
-    both(layer.k, layer.k_bias, "attn_k", w, w);
-    both(layer.v, layer.v_bias, "attn_v", w, w);
+    const auto norm = [&](tensor_view& weight, tensor_view& bias, const char* name) {
+      bind.bind(weight, at + name + ".weight", w, 0);
+      if (spec.norm == norm_kind::layer) bind.bind(bias, at + name + ".bias", w, 0);
+    };
+    norm(layer.norm_1, layer.norm_1_bias, "ln1");
+    norm(layer.norm_2, layer.norm_2_bias, "ln2");
+    if (file.find_tensor(at + "attn_qkv.weight") != nullptr) {
+      both(layer.qkv, layer.qkv_bias, "attn_qkv", w, 3 * w);
+    } else {
+      both(layer.q, layer.q_bias, "attn_q", w, w);
+      both(layer.k, layer.k_bias, "attn_k", w, w);
+      both(layer.v, layer.v_bias, "attn_v", w, w);
+    }
     both(layer.out, layer.out_bias, "attn_out", w, w);
+    if (has_gate(spec.activation)) both(layer.gate, layer.gate_bias, "ffn_gate", w, spec.ffn);
     both(layer.up, layer.up_bias, swapped ? "ffn_down" : "ffn_up", w, spec.ffn);
     both(layer.down, layer.down_bias, swapped ? "ffn_up" : "ffn_down", spec.ffn, w);
+    if (layer.deepstack) {
+      const std::string name = "v.deepstack." + std::to_string(i) + ".";
+      bind.bind(layer.deepstack->norm, name + "norm.weight", spec.joined_width(), 0);
+      bind.bind(layer.deepstack->norm_bias, name + "norm.bias", spec.joined_width(), 0);
+      bind_tower_merger(spec, bind, name + "fc1", name + "fc2", *layer.deepstack);
+    }
   }
 }
 
-void bind_sound_tower(const gguf_file& file, const std::string& projection, tower_spec& spec,
-                      problem_list& problems, tower_weights& weights) {
+void bind_sound_tower(const gguf_file& file, tower_spec& spec, problem_list& problems,
+                      tower_weights& weights) {
   constexpr std::uint64_t kernel = 3;
   tower_binder bind(file, problems);
   const std::uint64_t w = spec.width;
-  if (const tensor_view* const first = file.find_tensor(projection); first != nullptr) {
+  const std::string first = "mm.a.mlp.1";
+  if (const tensor_view* const found = file.find_tensor(first + ".weight"); found != nullptr) {
     spec.inner_width =
-        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(first->extents[1], 1, hparam_limits::embedding));
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(found->extents[1], 1, hparam_limits::embedding));
   }
   bind.bind_kernel(weights.conv_1, "a.conv1d.1.weight", kernel, spec.sound->bins, w);
   bind.bind(weights.conv_1_bias, "a.conv1d.1.bias", w, 0);
@@ -115,8 +141,7 @@ void bind_sound_tower(const gguf_file& file, const std::string& projection, towe
   bind.bind(weights.positions, "a.position_embd.weight", w, spec.patches_max());
   bind.bind(weights.post_norm, "a.post_ln.weight", w, 0);
   bind.bind(weights.post_norm_bias, "a.post_ln.bias", w, 0);
-  bind.bind(weights.projection, projection, w * spec.sound->stack, spec.inner_width);
-  bind.bind(weights.projection_2, "mm.a.mlp.2.weight", spec.inner_width, spec.out_width);
+  bind_tower_merger(spec, bind, first, "mm.a.mlp.2", weights.merger, spec.inner_width);
   bind_tower_layers("a.blk.", file, spec, bind, weights);
 }
 

@@ -35,8 +35,13 @@ class tower_binder {
 void bind_tower_layers(std::string_view prefix, const gguf_file& file, const tower_spec& spec,
                        tower_binder& bind, tower_weights& weights);
 
-/// All of a tower of sounds, whose projection's first matrix has this name; its rows are spec.inner_width.
-void bind_sound_tower(const gguf_file& file, const std::string& projection, tower_spec& spec,
-                      problem_list& problems, tower_weights& weights);
+/// Two matrices of a merger, by their names, between which there are `inner` values, or as many as before
+/// them.
+void bind_tower_merger(const tower_spec& spec, tower_binder& bind, const std::string& first,
+                       const std::string& second, tower_merger& to, std::uint64_t inner = 0);
+
+/// All of a tower of sounds. Sets spec.inner_width, which the tensors alone tell.
+void bind_sound_tower(const gguf_file& file, tower_spec& spec, problem_list& problems,
+                      tower_weights& weights);
 
 }  // namespace orcd::engine

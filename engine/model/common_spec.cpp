@@ -1,6 +1,8 @@
 // The hyperparameters that every family reads in the same way.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string>
 
 #include "engine/model/family.hpp"
 #include "engine/model/rope_config.hpp"
@@ -187,6 +189,33 @@ void refuse_sections(hparam_reader& from) {
   if (sections && std::all_of(sections->begin(), sections->end(), [](std::int64_t v) { return v == 0; }))
     return;
   from.problems().add("key '" + from.full(key) + "' is set; rotation by several positions is not supported");
+}
+
+void read_sections(hparam_reader& from, model_spec& spec, rope_axes axes, bool required) {
+  constexpr std::string_view key = "rope.dimension_sections";
+  if (!required && !from.has(key)) return;
+  const auto list = from.file().get_integers(from.full(key));
+  const auto rotates = std::find_if(spec.layers.begin(), spec.layers.end(),
+                                    [](const layer_spec& layer) { return layer.rope.dims > 0; });
+  const std::int64_t pairs = rotates == spec.layers.end() ? 0 : rotates->rope.dims / 2;
+  const bool numbers = list && list->size() >= 3 && list->size() <= 4 &&
+                       std::all_of(list->begin(), list->end(), [&](auto v) { return v >= 0 && v <= pairs; });
+  const bool three = numbers && (list->size() == 3 || list->back() == 0);
+  if (!three || std::accumulate(list->begin(), list->end(), std::int64_t{0}) != pairs) {
+    return from.problems().add(
+        "key '" + from.full(key) +
+        "' must be three numbers, with a 0 behind them or without, that add up to the " +
+        std::to_string(pairs) + " pairs of a head that rotate");
+  }
+  for (layer_spec& layer : spec.layers) {
+    layer.rope.axes = axes;
+    for (std::size_t i = 0; i < 3; ++i) layer.rope.sections[i] = static_cast<std::uint32_t>((*list)[i]);
+  }
+}
+
+void read_deepstack(hparam_reader& from, model_spec& spec) {
+  spec.deepstack_layers =
+      from.count("n_deepstack_layers", 0, static_cast<std::uint32_t>(spec.layers.size()), 0);
 }
 
 void set_pairing(model_spec& spec, rope_pairing pairing) {

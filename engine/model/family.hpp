@@ -83,6 +83,11 @@ void require_feed_forward(hparam_reader& from, const model_spec& spec);
 
 /// Refuses models whose heads rotate by several positions (those of images).
 void refuse_sections(hparam_reader& from);
+/// The sections of heads that rotate by three positions, for all layers that rotate. A file without them
+/// rotates by one, unless they are `required`.
+void read_sections(hparam_reader& from, model_spec& spec, rope_axes axes, bool required);
+/// model_spec::deepstack_layers.
+void read_deepstack(hparam_reader& from, model_spec& spec);
 
 /// Of all layers. Where neighbours are rotated, converters have moved the rows of Q and K: a family for which
 /// they have not clears model_spec::regrouped_heads.
@@ -91,6 +96,9 @@ void set_pairing(model_spec& spec, rope_pairing pairing);
 extern const family llama_family;
 extern const family qwen2_family;
 extern const family qwen3_family;
+extern const family qwen2vl_family;
+extern const family qwen3vl_family;
+extern const family qwen3vlmoe_family;
 extern const family phi3_family;
 extern const family gpt_oss_family;
 extern const family olmo2_family;

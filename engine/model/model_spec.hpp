@@ -22,6 +22,11 @@ enum class rope_pairing { interleaved, half_split };
 
 enum class rope_scaling { none, linear, yarn, longrope };
 
+/// Which of a token's three positions (time, line, column; the same number for text) turns which pair of a
+/// head. by_section: time the first sections[0] pairs, lines those behind them, columns the rest. in_turn:
+/// pair i by i % 3, lines up to pair 3 * sections[1] and columns up to 3 * sections[2], all else time.
+enum class rope_axes { one, by_section, in_turn };
+
 /// One layer's rotary embedding. theta_i = position * base^(-2i/dims) / freq_factor_i, scaled as
 /// `scaling` says; see engine/model/rope.hpp for the formula.
 struct rope_spec {
@@ -41,6 +46,8 @@ struct rope_spec {
   double score_log_multiplier = 0.0;
   bool fixed = false;        ///< an operator's overrides are for the other layers
   bool file_factors = true;  ///< the file's rope_freqs, where it has them, are for this layer
+  rope_axes axes = rope_axes::one;
+  std::array<std::uint32_t, 3> sections{};  ///< pairs; with axes
 };
 
 /// none: the layer mixes tokens alone.
@@ -250,6 +257,8 @@ struct model_spec {
   /// Q is multiplied by 1 + query_scale * ln(1 + floor(position / query_scale_period)); 0 = not.
   double query_scale = 0.0;
   std::uint32_t query_scale_period = 0;
+  /// Behind each of so many first layers, rows of pictures get a part added that their tower made for it.
+  std::uint32_t deepstack_layers = 0;
   bool causal = true;                   ///< false: a token also attends to later tokens
   bool learned_positions = false;       ///< position and token-type embeddings instead of RoPE
   std::uint32_t positions = 0;          ///< rows of position_embd

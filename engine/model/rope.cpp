@@ -49,6 +49,13 @@ std::vector<float> values_of(const tensor_view& tensor) {
   return out;
 }
 
+std::uint8_t axis_of(const rope_spec& rope, std::uint32_t pair) noexcept {
+  const auto [time, lines, columns] = rope.sections;
+  if (rope.axes == rope_axes::by_section) return pair < time ? 0 : pair < time + lines ? 1 : 2;
+  if (pair % 3 == 1 && pair < 3 * lines) return 1;
+  return pair % 3 == 2 && pair < 3 * columns ? 2 : 0;
+}
+
 }  // namespace
 
 rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors) {
@@ -68,6 +75,8 @@ rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq
     out.inv_freq[i] = static_cast<float>(trained * (scale * (1.0 - kept) + kept));
   }
   out.magnitude = static_cast<float>(magnitude_of(rope));
+  if (rope.axes != rope_axes::one)
+    for (std::uint32_t i = 0; i < rope.dims / 2; ++i) out.axes.push_back(axis_of(rope, i));
   return out;
 }
 

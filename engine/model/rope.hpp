@@ -24,6 +24,8 @@ namespace orcd::engine {
 /// by `magnitude`. Layers without rotation have no pairs.
 struct rope_table {
   std::vector<float> inv_freq;  ///< [dims/2]
+  /// Of each pair, which of a token's positions turns it: 0 time, 1 line, 2 column. Empty: there is one.
+  std::vector<std::uint8_t> axes;
   float magnitude = 1.0F;
 };
 

@@ -48,6 +48,7 @@ struct job_medium {
   std::uint32_t rows = 0;       ///< that it becomes
   std::vector<media_run> runs;  ///< in order; together they are the rows, each once
   bool see_each_other = false;  ///< the rows of a run
+  std::uint32_t columns = 0;    ///< not 0: its one run is a grid (media_rows::columns)
 };
 
 /// What a job takes from the prefix cache and leaves in it. Only jobs with the same salt, and the same

@@ -50,10 +50,19 @@ std::span<const media_rows> sequence_media::rows(std::uint32_t position, std::ui
   for (const job_medium& medium : media_) {
     for (const media_run& run : medium.runs) {
       if (end_of(run) <= position || run.position >= position + tokens) continue;
-      parts_.push_back({run.position, run.count, run.first, rows_->blocks, medium.see_each_other});
+      parts_.push_back(
+          {run.position, run.count, run.first, rows_->blocks, medium.see_each_other, medium.columns});
     }
   }
   return parts_;
+}
+
+std::uint32_t sequence_media::rotary_shift(std::uint32_t position) const noexcept {
+  std::uint32_t out = 0;
+  for (const job_medium& medium : media_)
+    if (medium.columns > 0 && end_of(medium.runs.back()) <= position)
+      out += shift_behind_grid(medium.rows, medium.columns);
+  return out;
 }
 
 }  // namespace orcd::engine

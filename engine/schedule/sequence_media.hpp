@@ -34,6 +34,8 @@ class sequence_media {
                                   std::uint32_t most) const noexcept;
   /// What stands at positions that fit() has allowed; valid until the next call.
   [[nodiscard]] std::span<const media_rows> rows(std::uint32_t position, std::uint32_t tokens);
+  /// sequence_step::rotary_shift of a step that begins at `position`.
+  [[nodiscard]] std::uint32_t rotary_shift(std::uint32_t position) const noexcept;
 
  private:
   std::vector<job_medium> media_;

@@ -76,12 +76,7 @@ result<media_input> media_input::make(const tower& of, const tokenizer& vocabula
                      "', which stands for media of projector '" + of.spec.projector + "'",
                  "mmproj");
   }
-  media_input out(of, decoder, bounds, *token_of(vocabulary, text.token));
-  if (!out.hears() && out.rules_.layout == picture_layout::multiples) {
-    const std::uint64_t most = std::uint64_t{bounds.tokens_max} * out.rules_.factor * out.rules_.factor;
-    out.rules_.pixels_max = std::min(out.rules_.pixels_max, most);
-  }
-  return out;
+  return media_input(of, decoder, bounds, *token_of(vocabulary, text.token));
 }
 
 result<seen_medium> media_input::see(std::span<const std::byte> file, picture_detail detail) const {
@@ -130,6 +125,11 @@ std::string media_input::text_of(const prepared_picture& pixels) const {
   return out + with.whole_before + rows(view) + with.whole_after;
 }
 
+std::uint32_t media_input::columns_of(const seen_medium& medium) const {
+  if (!of_->spec.rows_are_grid) return 0;
+  return medium.content->picture()->views.front().width / (rules_.patch * rules_.merge);
+}
+
 result<std::vector<job_medium>> media_input::place(const std::vector<seen_medium>& media,
                                                    std::vector<token_id>& tokens) const {
   const std::string one(kind());
@@ -141,7 +141,8 @@ result<std::vector<job_medium>> media_input::place(const std::vector<seen_medium
   std::vector<job_medium> out;
   std::size_t at = 0;
   for (const seen_medium& medium : media) {
-    job_medium made{medium.content, medium.digest, medium.rows, {}, of_->spec.rows_see_each_other};
+    job_medium made{medium.content,    medium.digest, medium.rows, {}, of_->spec.rows_see_each_other,
+                    columns_of(medium)};
     std::uint32_t rows = 0;
     while (rows < medium.rows) {
       while (at < tokens.size() && tokens[at] != token_) ++at;
@@ -154,6 +155,7 @@ result<std::vector<job_medium>> media_input::place(const std::vector<seen_medium
     if (rows < medium.rows)
       return wrong("have fewer places for rows of " + one + "s than the " + std::to_string(medium.rows) +
                    " of a " + one);
+    if (made.columns > 0 && made.runs.size() > 1) return wrong("have rows of a picture that a text parts");
     out.push_back(std::move(made));
   }
   if (std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), token_) != tokens.end())

@@ -65,6 +65,8 @@ class media_input {
   media_input(const tower& of, media_decoder& decoder, media_bounds bounds, token_id token)
       : of_(&of), decoder_(&decoder), bounds_(bounds), token_(token), rules_(of.spec.pictures) {}
   [[nodiscard]] std::string text_of(const prepared_picture& pixels) const;
+  /// Of a picture whose rows are a grid; else 0.
+  [[nodiscard]] std::uint32_t columns_of(const seen_medium& medium) const;
   [[nodiscard]] std::string_view kind() const noexcept { return hears() ? "sound" : "picture"; }
 
   const tower* of_;

@@ -127,9 +127,10 @@ result<void> add_projector(served_model& model, const std::string& location, lar
                            std::uint64_t cache_bytes) {
   auto opened = open_tower(location, model.spec.spec);
   if (!opened) return opened.error();
+  limit_rows(opened->spec, most.picture_tokens);
   model.projector = std::make_unique<const tower>(std::move(*opened));
   const tower_spec& spec = model.projector->spec;
-  const std::uint64_t block_bytes = std::uint64_t{media_block_rows} * spec.out_width * sizeof(float);
+  const std::uint64_t block_bytes = std::uint64_t{media_block_rows} * spec.row_width() * sizeof(float);
   const std::uint32_t rows = rows_max(spec, most, model.plan_for.context_tokens);
   const std::uint64_t of_slots = std::uint64_t{model.plan_for.slots} * pages_over(rows, media_block_rows);
   const std::uint64_t blocks = of_slots + cache_bytes / block_bytes;

@@ -50,7 +50,7 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
           .logits_bytes = std::uint64_t{config.slots + extents.draft_tokens} * m.spec.vocab * sizeof(float),
           .adapters_bytes = host_adapters::bytes(m, config.adapters, extents),
           .states_bytes = host_recurrence::bytes(m.spec, extents),
-          .media_bytes = host_media::bytes(m.spec, config.media)};
+          .media_bytes = host_media::bytes(config.media)};
 }
 
 const char* beside_weights(const engine::memory_plan& plan) noexcept {
@@ -361,7 +361,8 @@ void host_backend::add_tokens(const engine::sequence_step& part, std::span<const
       ORCD_ENSURE(media_.has_value());
       constexpr engine::token_id any = 0;  // whose inputs of layers a row has
       const given_row row = media_->row_at(part.media, position);
-      forward_->add_token(slot, position++, any, &row);
+      forward_->add_token(slot, position, any, engine::rotary_at(part, position), &row);
+      ++position;
       held.push_back(token);
       continue;
     }
@@ -372,7 +373,8 @@ void host_backend::add_tokens(const engine::sequence_step& part, std::span<const
                                                             " is outside the model's vocabulary of " +
                                                             std::to_string(model_.weights.token_embd.rows()));
     }
-    forward_->add_token(slot, position++, token);
+    forward_->add_token(slot, position, token, engine::rotary_at(part, position));
+    ++position;
     held.push_back(token);
   }
 }

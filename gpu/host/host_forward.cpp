@@ -24,6 +24,19 @@ namespace orcd::gpu {
 
 namespace host = kernels::host;
 
+namespace {
+
+/// What the tower has made for this layer of rows of pictures.
+void add_deepstack(std::uint32_t layer, std::span<const std::pair<std::uint32_t, given_row>> rows,
+                   std::size_t width, float* residual) {
+  for (const auto& [column, row] : rows) {
+    const float* const from = row.values + (layer + 1) * width;
+    for (std::size_t i = 0; i < width; ++i) residual[column * width + i] += from[i];
+  }
+}
+
+}  // namespace
+
 host_forward::host_forward(const engine::model& m, const host_extents& extents, unsigned threads,
                            layer_tap tap, const engine::cache_source& cache, engine::adapter_room adapters)
     : model_(m),
@@ -53,12 +66,17 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
 }
 
 void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token,
-                             const given_row* row) {
+                             engine::rotary_position rotary, const given_row* row) {
   ORCD_ENSURE(columns_ < extents_.columns && slot < extents_.slots && position < extents_.context);
   ORCD_ENSURE(page_tables_.has(slot, position));
   work_.column_slots[columns_] = slot;
   work_.positions[columns_] = position;
   work_.tokens[columns_] = token;
+  if (extents_.rotates_grids) {
+    work_.rotary[columns_] = rotary.time;
+    work_.rotary[extents_.columns + columns_] = rotary.line;
+    work_.rotary[2 * std::size_t{extents_.columns} + columns_] = rotary.column;
+  }
   if (row != nullptr) rows_.emplace_back(columns_, *row);
   ++columns_;
 }
@@ -81,6 +99,7 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
     } else {
       run_layer(layer);
     }
+    if (layer < spec_.deepstack_layers) add_deepstack(layer, rows_, spec_.embedding, work_.residual);
   }
   complete = complete && !interrupt.load(std::memory_order_relaxed);
   if (complete && !requests.empty()) compute_logits(requests, logits);
@@ -169,8 +188,11 @@ void host_forward::embed() {
 void host_forward::rope_angles() {
   for (std::uint32_t i = 0; i < rope_tables_.size(); ++i) {
     const std::uint64_t at = std::uint64_t{i} * extents_.columns * extents_.rope_pairs;
+    const bool grids = extents_.rotates_grids && !rope_tables_[i].axes.empty();
     host::rope_angles({.inv_freq = rope_tables_[i].inv_freq.data(),
-                       .positions = work_.positions,
+                       .positions = grids ? work_.rotary : work_.positions,
+                       .axes = grids ? rope_tables_[i].axes.data() : nullptr,
+                       .axis_stride = extents_.columns,
                        .cosines = work_.cosines + at,
                        .sines = work_.sines + at,
                        .magnitude = rope_tables_[i].magnitude,

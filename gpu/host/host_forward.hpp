@@ -33,8 +33,9 @@ struct expert_group {
   std::uint32_t expert, first, count;  ///< rows [first, first + count) of expert_in and expert_rows
 };
 
-/// A row that stands in the place of a token's embedding; run() reads it. With `end` its position attends to
-/// [first, end) besides what a token there would, `first` being the first of such rows.
+/// A row that stands in the place of a token's embedding; run() reads it, and behind it as many parts of it
+/// as model_spec::deepstack_layers says. With `end` its position attends to [first, end) besides what a token
+/// there would, `first` being the first of such rows.
 struct given_row {
   const float* values = nullptr;
   std::uint32_t first = 0;
@@ -61,9 +62,9 @@ class host_forward {
   void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
 
   /// Adds a token to the step that run() will compute, which has room for extents.columns.
-  /// With `row`, that stands in the token's place.
+  /// With `row`, that stands in the token's place. `rotary` is read where the extents have rotates_grids.
   void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token,
-                 const given_row* row = nullptr);
+                 engine::rotary_position rotary, const given_row* row = nullptr);
   [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
   [[nodiscard]] kernels::host::thread_pool& pool() noexcept { return pool_; }
 

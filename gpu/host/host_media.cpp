@@ -7,24 +7,25 @@
 namespace orcd::gpu {
 namespace {
 
-std::uint64_t values_of(std::uint32_t width, engine::media_room room) noexcept {
-  return std::uint64_t{room.blocks} * engine::media_block_rows * width;
+std::uint64_t values_of(engine::media_room room) noexcept {
+  return std::uint64_t{room.blocks} * engine::media_block_rows * room.encoder->spec.row_width();
 }
 
 }  // namespace
 
 host_media::host_media(const engine::model_spec& spec, engine::media_room room,
                        kernels::host::thread_pool& pool)
-    : width_(spec.embedding),
+    : width_(room.encoder->spec.row_width()),
       blocks_count_(room.blocks),
-      rows_(std::make_unique<float[]>(values_of(spec.embedding, room))),
+      rows_(std::make_unique<float[]>(values_of(room))),
       tower_(*room.encoder, pool) {
-  ORCD_ENSURE(room.encoder->spec.out_width == width_ && room.blocks > 0);
+  ORCD_ENSURE(room.encoder->spec.out_width == spec.embedding && room.blocks > 0);
+  ORCD_ENSURE(room.encoder->spec.deepstack == spec.deepstack_layers);
 }
 
-std::uint64_t host_media::bytes(const engine::model_spec& spec, engine::media_room room) noexcept {
+std::uint64_t host_media::bytes(engine::media_room room) noexcept {
   if (room.encoder == nullptr) return 0;
-  return values_of(spec.embedding, room) * sizeof(float) + host_tower::bytes(room.encoder->spec);
+  return values_of(room) * sizeof(float) + host_tower::bytes(room.encoder->spec);
 }
 
 std::uint32_t host_media::rows_at_once(engine::media_room room) noexcept {

@@ -17,7 +17,7 @@ class host_media {
  public:
   /// `room.encoder` and `pool` outlive the object. Throws std::bad_alloc.
   host_media(const engine::model_spec& spec, engine::media_room room, kernels::host::thread_pool& pool);
-  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, engine::media_room room) noexcept;
+  [[nodiscard]] static std::uint64_t bytes(engine::media_room room) noexcept;
   /// Rows that must be in one step, because they see each other; 0: none must.
   [[nodiscard]] static std::uint32_t rows_at_once(engine::media_room room) noexcept;
 
@@ -30,7 +30,7 @@ class host_media {
  private:
   [[nodiscard]] float* row(std::span<const std::uint32_t> blocks, std::uint32_t index) noexcept;
 
-  std::uint32_t width_;
+  std::uint32_t width_;  ///< of a row, with its parts for layers
   std::uint32_t blocks_count_;
   std::unique_ptr<float[]> rows_;      ///< [blocks][media_block_rows][width]
   std::vector<std::uint32_t> blocks_;  ///< of the medium under way

@@ -39,6 +39,7 @@ host_extents host_extents::of(const engine::model_spec& spec, const engine::acce
     if (layer.query_gate) e.gated_query = std::max(e.gated_query, 2 * layer.q_rows());
     e.ffn = std::max({e.ffn, layer.ffn_size, layer.shared_size, layer.expert_size});
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
+    e.rotates_grids = e.rotates_grids || (e.takes_rows && layer.rope.axes != engine::rope_axes::one);
   }
   e.latent_factor = spec.latent.query_rank;
   e.layer_inputs = spec.layer_inputs * static_cast<std::uint32_t>(spec.layers.size());
@@ -109,6 +110,7 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(expert_in, ffn_rows);
   memory.give(expert_rows, ffn_rows);
   memory.give(positions, columns);
+  memory.give(rotary, e.rotates_grids ? 3 * columns : 0);
   memory.give(tokens, columns);
   memory.give(sampled_rows, e.slots + e.draft_tokens);
   return memory.used();

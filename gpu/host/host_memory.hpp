@@ -32,6 +32,7 @@ struct host_extents {
   std::uint32_t ffn_rows = 0;       ///< feed-forward rows of a step: columns, times the experts used
   std::uint32_t rope_pairs = 0;
   std::uint32_t rope_tables = 0;
+  bool rotates_grids = false;      ///< by three positions (engine::rope_axes), and there may be grids of rows
   std::uint32_t rounded = 0;       ///< activations in int8; 0 for models without
   std::uint32_t layer_inputs = 0;  ///< of all layers together
   std::uint32_t gated_query = 0;   ///< queries and gates of one token
@@ -92,6 +93,7 @@ class host_workspace {
   std::uint32_t* expert_in = nullptr;     ///< [ffn_rows] rows an expert reads, grouped by expert
   std::uint32_t* expert_rows = nullptr;   ///< [ffn_rows] rows an expert writes
   std::uint32_t* positions = nullptr;     ///< [columns]
+  std::uint32_t* rotary = nullptr;        ///< [3][columns] times, lines and columns, where rows may have them
   std::int32_t* tokens = nullptr;         ///< [columns]
   std::uint32_t* sampled_rows = nullptr;  ///< [slots + draft_tokens] rows of the logits a step writes
 

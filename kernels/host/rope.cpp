@@ -23,8 +23,10 @@ void rope_angles(const rope_angles_args& args, thread_pool& pool) {
   pool.run(args.columns, 4, [&](std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t c = begin; c < end; ++c) {
       for (std::uint32_t i = 0; i < args.pairs; ++i) {
+        const std::size_t axis = args.axes == nullptr ? 0 : args.axes[i];
+        const std::uint32_t position = args.positions[axis * args.axis_stride + c];
         const sine_cosine at =
-            sine_and_cosine(static_cast<double>(args.positions[c]) * static_cast<double>(args.inv_freq[i]));
+            sine_and_cosine(static_cast<double>(position) * static_cast<double>(args.inv_freq[i]));
         args.cosines[std::size_t{c} * args.pairs + i] = static_cast<float>(at.cosine) * args.magnitude;
         args.sines[std::size_t{c} * args.pairs + i] = static_cast<float>(at.sine) * args.magnitude;
       }

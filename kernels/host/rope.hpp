@@ -1,7 +1,7 @@
-// Rotary position embedding in two parts: the angles of a step's tokens, once for all layers that share
-// a table, and the rotation of the heads of Q or K.
-// angle = position * inv_freq in f64; cos and sin are rounded to f32 once and multiplied by the
-// magnitude. Source: Su et al. 2104.09864; tables: engine/model/rope.hpp.
+// Rotary position embedding in two parts: the angles of a step's tokens, once for all layers that share a
+// table, and the rotation of the heads of Q or K. angle = position * inv_freq in f64, of the one of a token's
+// three positions that the pair has where there are three (engine/model/rope.hpp); cos and sin are rounded to
+// f32 once and multiplied by the magnitude. Source: Su et al. 2104.09864; tables: engine/model/rope.hpp.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,9 @@ namespace orcd::kernels {
 
 struct rope_angles_args {
   const float* inv_freq = nullptr;           ///< [pairs]
-  const std::uint32_t* positions = nullptr;  ///< [columns], below 2^24
+  const std::uint32_t* positions = nullptr;  ///< [columns], below 2^24; with axes three times so many
+  const std::uint8_t* axes = nullptr;        ///< [pairs], 0 to 2, or null
+  std::size_t axis_stride = 0;               ///< how far apart the positions of two axes are
   float* cosines = nullptr;                  ///< [columns][pairs]
   float* sines = nullptr;                    ///< [columns][pairs]
   float magnitude = 1.0F;

@@ -15,8 +15,8 @@ import chat_templates
 
 # Templates that want ids of nine letters or digits, and those that take no text for arguments.
 SHORT_IDS = ('Mistral-Small-3.2-24B-Instruct-2506', 'mistralai-Mistral-Nemo-Instruct-2407', 'vllm-mistral3')
-NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.5', 'GLM-4.6', 'GLM-4.7-Flash', 'Qwen3-Coder', 'Qwen3.5-4B',
-           'allenai-Olmo-3-7B-Instruct', 'allenai-Olmo-Hybrid-Think-SFT-7B')
+NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.5', 'GLM-4.6', 'GLM-4.7-Flash', 'LFM2.5-8B-A1B', 'Qwen3-Coder',
+           'Qwen3.5-4B', 'allenai-Olmo-3-7B-Instruct', 'allenai-Olmo-Hybrid-Think-SFT-7B')
 # Those in which a call is a message of its own.
 PARTED = ('zai-org-GLM-4-9B-0414',)
 # Those that show one call of a message at most, and those that show reasoning only as a part of the content.

@@ -186,15 +186,15 @@ def tower(path, a, seed, types):
 
 def run(out, name, a, seed, types):
     model = tower(out / f'{name}.gguf', a, seed, types)
-    samples = [31 * RATE, 7 * RATE]
+    samples = [7 * RATE, 31 * RATE]
     inputs = [torch.from_numpy(frames(sound(n, seed), a['num_mel_bins']).reshape(-1, 3000, a['num_mel_bins'])
                                .transpose(0, 2, 1).copy()) for n in samples]
     with torch.no_grad():
         rows = [model.get_audio_features(x).pooler_output for x in inputs]
         rng = np.random.default_rng(seed)
         words = [t if t != AUDIO else 8 for t in rng.integers(0, 320, 30).tolist()]
-        tokens = words[:11] + [AUDIO] * len(rows[1]) + words[11:]
-        logits = model(input_ids=torch.tensor([tokens]), input_features=inputs[1]).logits[0]
+        tokens = words[:11] + [AUDIO] * len(rows[0]) + words[11:]
+        logits = model(input_ids=torch.tensor([tokens]), input_features=inputs[0]).logits[0]
     positions = [10, 11, 200, 385, 386, len(tokens) - 1]
     np.concatenate([r[::KEPT].numpy() for r in rows]).astype('<f4').tofile(out / f'{name}.rows.f32')
     logits[positions].numpy().astype('<f4').tofile(out / f'{name}.logits.f32')

@@ -76,7 +76,7 @@ class builder {
 
   std::string splitter() const {
     if (o_.family == "gpt-oss") return "gpt-4o";
-    if (o_.family == "qwen2" || o_.family == "qwen3") return "qwen2";
+    if (o_.family.starts_with("qwen")) return "qwen2";
     return o_.family == "llama" ? "smollm" : "gpt-2";
   }
 
@@ -103,6 +103,7 @@ class builder {
       writer_.add(p + "expert_count", o_.experts);
       writer_.add(p + "expert_used_count", o_.experts_used);
     }
+    if (o_.family.ends_with("vl")) add_sections(p);
     if (gpt_oss) {
       writer_.add(p + "expert_feed_forward_length", o_.ffn);
       writer_.add(p + "attention.sliding_window", o_.window);
@@ -116,6 +117,15 @@ class builder {
       writer_.add(p + "rope.scaling.original_context_length", std::max(1U, o_.context / 4));
       writer_.add(p + "rope.scaling.attn_factor", 1.19F);
     }
+  }
+
+  /// Of heads that pictures turn by line and column; the projectors of test/data/media fit them.
+  void add_sections(const std::string& p) {
+    const auto pairs = static_cast<std::int32_t>(o_.rope_dims / 2);
+    const std::int32_t quarter = pairs / 4;
+    writer_.add(p + "rope.dimension_sections",
+                std::vector<std::int32_t>{pairs - 2 * quarter, quarter, quarter, 0});
+    if (o_.family == "qwen3vl") writer_.add(p + "n_deepstack_layers", std::uint32_t{2});
   }
 
   void add_globals() {
@@ -189,7 +199,7 @@ class builder {
     const std::uint64_t q = std::uint64_t{o_.heads} * o_.head_dim;
     const std::uint64_t kv = std::uint64_t{o_.kv_heads} * o_.head_dim;
     const bool gpt_oss = o_.family == "gpt-oss";
-    const bool qkv_bias = gpt_oss || o_.family == "qwen2" || o_.biases;
+    const bool qkv_bias = gpt_oss || o_.family.starts_with("qwen2") || o_.biases;
     if (o_.fused_qkv) {
       linear("attn_qkv", o_.embedding, q + 2 * kv, qkv_bias);
     } else {
@@ -197,7 +207,7 @@ class builder {
       linear("attn_k", o_.embedding, kv, qkv_bias);
       linear("attn_v", o_.embedding, kv, qkv_bias);
     }
-    if (o_.family == "qwen3") {
+    if (o_.family.starts_with("qwen3")) {
       vector(prefix_ + "attn_q_norm.weight", {o_.head_dim}, 1.0F, 0.2F);
       vector(prefix_ + "attn_k_norm.weight", {o_.head_dim}, 1.0F, 0.2F);
     }

@@ -12,7 +12,8 @@
 namespace orcd::test {
 
 struct tiny_model_options {
-  std::string family = "llama";  ///< llama, qwen2, qwen3, phi3, gpt-oss, bert, bitnet and its kin
+  std::string family =
+      "llama";  ///< llama, qwen2, qwen2vl, qwen3, qwen3vl, phi3, gpt-oss, bert, bitnet and its kin
   std::uint32_t layers = 2;
   std::uint32_t embedding = 64;
   std::uint32_t heads = 4;

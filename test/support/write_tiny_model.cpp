@@ -14,8 +14,9 @@ using orcd::engine::ggml_type;
 using orcd::test::tiny_model_options;
 
 constexpr const char* usage =
-    "usage: write_tiny_model --out FILE [--family llama|qwen2|qwen3|phi3|gpt-oss|bert|bitnet] [--layers N]\n"
-    "  [--embedding N]\n"
+    "usage: write_tiny_model --out FILE [--family "
+    "llama|qwen2|qwen2vl|qwen3|qwen3vl|phi3|gpt-oss|bert|bitnet]\n"
+    "  [--layers N] [--embedding N]\n"
     "  [--heads N] [--kv-heads N] [--head-dim N] [--rope-dims N] [--ffn N] [--vocab N] [--context N]\n"
     "  [--experts N] [--experts-used N] [--window N] [--seed N] [--type NAME] [--embedding-type NAME]\n"
     "  [--expert-type NAME] [--mixture] [--tied] [--fused-qkv] [--biases] [--rope-freqs] [--longrope] "

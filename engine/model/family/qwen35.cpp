@@ -4,7 +4,6 @@
 // in one matrix. Source: modeling_qwen3_5.py and modeling_qwen3_next.py of transformers, llama.cpp's
 // converter.
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "engine/model/family.hpp"
@@ -58,21 +57,6 @@ void read_kinds(hparam_reader& from, model_spec& spec) {
   require_attention(from, spec);
 }
 
-/// Text has the same position in every section of a head's pairs, which then rotates as without them.
-void read_sections(hparam_reader& from, const model_spec& spec) {
-  constexpr std::string_view key = "rope.dimension_sections";
-  if (!from.has(key)) return;
-  const auto list = from.file().get_integers(from.full(key));
-  const auto rotates = std::find_if(spec.layers.begin(), spec.layers.end(),
-                                    [](const layer_spec& layer) { return layer.rope.dims > 0; });
-  const std::int64_t pairs = rotates == spec.layers.end() ? 0 : rotates->rope.dims / 2;
-  const bool numbers = list && list->size() <= 4 &&
-                       std::all_of(list->begin(), list->end(), [&](auto v) { return v >= 0 && v <= pairs; });
-  if (numbers && std::accumulate(list->begin(), list->end(), std::int64_t{0}) == pairs) return;
-  from.problems().add("key '" + from.full(key) + "' must be up to 4 numbers that add up to the " +
-                      std::to_string(pairs) + " pairs of a head that rotate");
-}
-
 /// Files of the first converters have one matrix for all that a layer's input is multiplied by.
 void refuse_old_layout(hparam_reader& from) {
   for (const tensor_view& tensor : from.file().tensors()) {
@@ -104,7 +88,7 @@ void read_experts(hparam_reader& from, model_spec& spec) {
 void read_dense(hparam_reader& from, model_spec& spec) {
   read_layers(from, spec);
   spec.recurrence.sharing = head_sharing::in_turn;
-  read_sections(from, spec);
+  read_sections(from, spec, rope_axes::in_turn, false);
 }
 
 void read_with_experts(hparam_reader& from, model_spec& spec) {

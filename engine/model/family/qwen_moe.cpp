@@ -1,5 +1,6 @@
-// qwen3moe: Qwen3's attention with experts, whose weights are renormalised. qwen2moe: Qwen2's attention with
-// biases, experts whose weights are not, and one more expert for every token, behind a gate of its own.
+// qwen3moe: Qwen3's attention with experts, whose weights are renormalised; qwen3vlmoe: the same behind
+// pictures (family/qwen2.cpp). qwen2moe: Qwen2's attention with biases, experts whose weights are not, and
+// one more expert for every token, behind a gate of its own.
 #include <algorithm>
 #include <string>
 
@@ -18,6 +19,12 @@ constexpr std::array norm{
 void read_three(hparam_reader&, model_spec& spec) {
   set_pairing(spec, rope_pairing::half_split);
   spec.routing = router_weighting::softmax_all_renormalised;
+}
+
+void read_three_with_pictures(hparam_reader& from, model_spec& spec) {
+  read_three(from, spec);
+  read_sections(from, spec, rope_axes::in_turn, true);
+  read_deepstack(from, spec);
 }
 
 /// Files of the first converters do not have the width of the shared expert, which is then that of the key
@@ -52,6 +59,7 @@ std::span<const std::span<const layer_rule>> tables_of_two() {
 }  // namespace
 
 const family qwen3moe_family{"qwen3moe", expert_use::always, read_three, tables_of_three};
+const family qwen3vlmoe_family{"qwen3vlmoe", expert_use::always, read_three_with_pictures, tables_of_three};
 const family qwen2moe_family{"qwen2moe", expert_use::always, read_two, tables_of_two};
 
 }  // namespace orcd::engine

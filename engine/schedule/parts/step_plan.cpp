@@ -123,7 +123,8 @@ void step_plan::add(sequence& job, std::uint32_t tokens) {
   step_.push_back({slot_id{job.slot}, job.position,
                    known ? all.subspan(job.position, tokens) : std::span<const token_id>{}, ask,
                    job.pool ? &*job.pool : nullptr, 1, states,
-                   job.media.empty() ? std::span<const media_rows>{} : job.media.rows(job.position, tokens)});
+                   job.media.empty() ? std::span<const media_rows>{} : job.media.rows(job.position, tokens),
+                   job.media.rotary_shift(job.position)});
   job.begun = true;
   job.position += tokens;
   job.lease.written = std::max(job.lease.written, job.position);
@@ -146,7 +147,15 @@ void step_plan::add_with_drafts(sequence& job, std::uint32_t count) {
   }
   of_.pages.reach(job, job.position + count + 1);
   of_.device.begin(job);
-  step_.push_back({slot_id{job.slot}, job.position, job.drafts.fed(), ask, nullptr, count + 1});
+  step_.push_back({slot_id{job.slot},
+                   job.position,
+                   job.drafts.fed(),
+                   ask,
+                   nullptr,
+                   count + 1,
+                   {},
+                   {},
+                   job.media.rotary_shift(job.position)});
   job.begun = true;
   job.position += count + 1;
   job.lease.written = std::max(job.lease.written, job.position);

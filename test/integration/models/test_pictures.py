@@ -240,3 +240,73 @@ def test_projectors_that_do_not_fit_are_refused_at_the_start(models, tmp_path, t
     wide = models('wide', '--embedding', '96', '--heads', '4', '--kv-heads', '2')
     code, wordless = run_to_exit('--model', wide, '--mmproj', MEDIA / 'idefics3.gguf')
     assert code == 1 and "no token '<image>'" in wordless.events('error')[0]['message']
+
+
+# Qwen's: contents are lists or strings, pictures stand between two marks.
+QWEN = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
+        "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+        "{% for part in message['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}"
+        "{% elif part['type'] == 'image' %}{{ '<|vision_start|><|image_pad|><|vision_end|>' }}{% endif %}"
+        "{% endfor %}{% endif %}{{ '<|im_end|>\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+OF_QWEN = {'qwen3vl': 'qwen3', 'qwen2vl': 'qwen25'}
+
+
+def start_qwen(models, folder, family, *more):
+    path = folder / 'qwen.jinja'
+    path.write_text(QWEN)
+    model = models(family, '--family', family, '--embedding', '32', '--heads', '2', '--kv-heads', '1',
+                   '--layers', '3', '--context', '1024', '--picture-tokens')
+    return Worker('--model', model, '--mmproj', MEDIA / f'{OF_QWEN[family]}.gguf', '--chat-template', path, *more)
+
+
+@pytest.mark.parametrize('family', OF_QWEN)
+def test_rows_in_lines_and_columns(models, tmp_path, family):
+    """The same bytes cold, kept, beside others and with drafts; as many rows as the picture's sides give."""
+    repeated = text_part('one two three four ' * 25)
+    asked = [[text_part('First'), image_part(png(40, 30, seed=n)), text_part('then'),
+              image_part(png(16, 70, seed=n + 3)), repeated] for n in range(3)]
+    with start_qwen(models, tmp_path, family, '--no-prefix-cache', '--media-cache-mb', '0', '--speculate',
+                    'off') as cold:
+        cold.wait_event('ready')
+        expected = [text_of(ask(cold, *parts, max_tokens=24)) for parts in asked]
+        bare = prompt_tokens(ask(cold, *[p for p in asked[0] if p['type'] == 'text']))
+        # 40 x 30 is 5 x 4 squares of 8, 16 x 70 is 2 x 9; two marks around each. Three texts alone have two line
+        # ends between them.
+        assert prompt_tokens(ask(cold, *asked[0])) - bare == 5 * 4 + 2 * 9 + 4 - 2
+    assert len(set(expected)) == 3
+    with start_qwen(models, tmp_path, family, '--slots', '3', '--speculate', '6', '--prefill-chunk',
+                    '64') as worker:
+        worker.wait_event('ready')
+        connections = [worker.connect() for _ in range(6)]
+        for n, connection in enumerate(connections):
+            body = {'messages': [{'role': 'user', 'content': asked[n % 3]}], 'max_tokens': 24, 'seed': 3,
+                    'ignore_eos': True, 'temperature': 0.7}
+            connection.request('POST', '/v1/chat/completions', json.dumps(body).encode())
+        together = [json.loads(c.read_response().body)['choices'][0]['message']['content'] for c in connections]
+        assert together == expected * 2
+        kept = [ask(worker, *parts, max_tokens=24) for parts in asked]
+        assert [text_of(k) for k in kept] == expected
+        assert all(cached(k) > 256 for k in kept)
+        drafted = ask(worker, image_part(png(40, 30)), repeated, max_tokens=40, temperature=0)
+        assert drafted.status == 200
+        assert worker.metric('worker_draft_tokens_total') > 0
+
+
+def test_a_long_picture_keeps_to_the_limit_of_rows(models, tmp_path):
+    with start_qwen(models, tmp_path, 'qwen3vl', '--image-max-tokens', '256') as worker:
+        worker.wait_event('ready')
+        bare = prompt_tokens(ask(worker, text_part('?')))
+        for size in ((600, 12), (300, 300)):
+            seen = ask(worker, text_part('?'), image_part(png(*size)))
+            assert 0 < prompt_tokens(seen) - bare - 2 <= 100, size  # the projector's own limit of pixels
+        low = ask(worker, text_part('?'), image_part(png(300, 300), 'low'))
+        assert 0 < prompt_tokens(low) - bare - 2 <= 100
+
+
+def test_text_alone_of_such_a_model_needs_no_projector(models):
+    model = models('qwen3vl-alone', '--family', 'qwen3vl', '--embedding', '32', '--heads', '2', '--kv-heads', '1',
+                   '--layers', '3', '--context', '256', '--picture-tokens')
+    with Worker('--model', model) as worker:
+        worker.wait_event('ready')
+        assert text_of(ask(worker, messages=[{'role': 'user', 'content': 'Hello'}]))

@@ -42,6 +42,7 @@ const engine::output_format pairs{call_format::arg_pairs, true};
 const engine::output_format coder{call_format::qwen_coder, true};
 const engine::output_format seed{call_format::seed, true, reasoning_style::seed};
 const engine::output_format olmo{call_format::olmo, true};
+const engine::output_format lfm2{call_format::lfm2, true};
 const engine::output_format internlm{call_format::internlm, false};
 const engine::output_format gemma4{call_format::gemma4, true, reasoning_style::channel};
 const engine::output_format magistral{call_format::mistral, true, reasoning_style::brackets};
@@ -208,6 +209,18 @@ const std::vector<expectation> python_outputs{
      {"", "", {{"f", R"({"a": "\u000a\u00418\u0000x\u0007", "b": "\ud83d\ude00\u00e9", "c": "\\/"})"}}}},
     {olmo, R"(<function_calls>f(a="\/")</function_calls>)", {"", "", {{"f", R"({"a": "\/"})"}}}},
     {olmo, R"(<function_calls>f(a='\U0011zz')</function_calls>)", {"", "", {{"f", R"({"a": "\U0011zz'))"}}}},
+    {lfm2,
+     "<think>Hm.</think>I look.<|tool_call_start|>[f(s='it\\'s', b=True, l=['a'], o={\"k\": [1, null]}), g()]"
+     "<|tool_call_end|>",
+     {"I look.",
+      "Hm.",
+      {{"f", "{\"s\": \"it's\", \"b\": true, \"l\": [\"a\"], \"o\": {\"k\": [1, null]}}"}, {"g", "{}"}}}},
+    {lfm2, "<|tool_call_start|>[g()]<|tool_call_end|> ok", {"ok", "", {{"g", "{}"}}}},
+    {lfm2, "<|tool_call_start|>g()<|tool_call_end|>", {"", "", {{"g", "{}"}}}},
+    {lfm2, "<|tool_call_start|>[f(s=\"a\", b=false", {"", "", {{"f", "{\"s\": \"a\", \"b\": false"}}}},
+    {lfm2,
+     "<|tool_call_start|>[1, 2]<|tool_call_end|>",
+     {"<|tool_call_start|>[1, 2]<|tool_call_end|>", "", {}}},
     {olmo,
      R"(<function_calls>f(a='\U00110000')</function_calls>)",
      {"", "", {{"f", R"({"a": "\U00110000'))"}}}},
@@ -251,6 +264,7 @@ BOOST_AUTO_TEST_CASE(a_text_is_sent_while_it_comes) {
                                       {seed, "<seed:tool_call><function=f><parameter=s>"},
                                       {pairs, "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>"},
                                       {olmo, "<function_calls>\nf(s='"},
+                                      {lfm2, "<|tool_call_start|>[f(s='"},
                                       {gemma4, "<|tool_call>call:f{s:<|\"|>"}}) {
     engine::output_parser parser(format, known());
     const auto first = parser.push(begin);
@@ -363,6 +377,8 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
       {"allenai-Olmo-Hybrid-Think-SFT-7B", olmo},
       {"HuggingFaceTB-SmolLM3-3B-tools", {call_format::hermes, true}},
       {"internlm-Intern-S1-mini", {call_format::internlm, true}},
+      {"LFM2-8B-A1B", {call_format::lfm2, false}},
+      {"LFM2.5-8B-A1B", lfm2},
       {"zai-org-GLM-4-9B-0414", glm},
       {"vllm-granite", {call_format::granite, false}},
       {"vllm-internlm2", internlm},

@@ -104,6 +104,9 @@ std::vector<sample> samples() {
       {{call_format::olmo, true},
        thought_and_said +
            "<function_calls>\nlook_up(s='a \"b\"', n=12, l=[1, {'x': None}])\nnow()\n</function_calls>"},
+      {{call_format::lfm2, true},
+       thought_and_said +
+           "<|tool_call_start|>[look_up(s='a \"b\"', n=12, l=[1, {'x': None}]), now()]<|tool_call_end|>"},
       {{call_format::internlm, false},
        said + "<|action_start|><|plugin|>\n" + object("parameters") +
            "<|action_end|><|action_start|><|plugin|>\n" + now("parameters") + "<|action_end|>"},

@@ -149,6 +149,15 @@ std::vector<open_case> other_formats() {
   };
 }
 
+std::vector<open_case> calls_in_a_list() {
+  const engine::output_format lfm2{call_format::lfm2};
+  return {
+      {lfm2, "So.\xFF<|tool_call_start|>[f(city=\"Rome\", days=3), g()]\xFF<|tool_call_end|> Done."},
+      {lfm2, "\xFF<|tool_call_start|>[f(days=3)]\xFF<|tool_call_end|>", false},
+      {lfm2, "\xFF<|tool_call_start|>f(city=\"Rome\", days=3)\xFF<|tool_call_end|>", false},
+  };
+}
+
 /// Two marks one after the other open a call.
 std::vector<open_case> two_marks() {
   const engine::output_format internlm{call_format::internlm};
@@ -186,7 +195,7 @@ std::vector<open_case> texts_between_marks() {
 
 std::vector<open_case> open_cases() {
   auto out = object_formats();
-  for (const auto& more : {other_formats(), two_marks(), texts_between_marks()})
+  for (const auto& more : {other_formats(), calls_in_a_list(), two_marks(), texts_between_marks()})
     out.insert(out.end(), more.begin(), more.end());
   return out;
 }

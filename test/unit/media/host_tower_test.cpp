@@ -1,4 +1,5 @@
-// Towers, and texts behind media, against transformers (test/oracle/media_towers.py and media_sounds.py).
+// Towers, and texts behind media, against transformers (test/oracle/media_towers.py, media_qwen.py,
+// media_sounds.py).
 #include "gpu/host/host_tower.hpp"
 
 #include <boost/json.hpp>
@@ -11,9 +12,11 @@
 #include <iterator>
 #include <numeric>
 
+#include "engine/base/kv_window.hpp"
 #include "engine/media/log_mel.hpp"
 #include "engine/media/prepare_picture.hpp"
 #include "engine/media/tower.hpp"
+#include "engine/schedule/sequence_media.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "made_picture.hpp"
 #include "made_sound.hpp"
@@ -24,8 +27,8 @@ namespace json = boost::json;
 
 namespace {
 
-const std::vector<std::string> names{"gemma3",         "gemma3-mixed", "idefics3",
-                                     "idefics3-mixed", "voxtral",      "voxtral-mixed"};
+const std::vector<std::string> names{"gemma3", "gemma3-mixed", "idefics3", "idefics3-mixed", "qwen25",
+                                     "qwen3",  "qwen3-mixed",  "qwen35",   "voxtral",        "voxtral-mixed"};
 
 std::string read(const std::string& name) {
   std::ifstream file(ORCD_TEST_DATA "/media/" + name, std::ios::binary);
@@ -58,7 +61,7 @@ struct golden_media {
         test::made_picture(size[0].to_number<std::uint32_t>(), size[1].to_number<std::uint32_t>()),
         tower.spec.pictures, engine::picture_detail::automatic)};
   }
-  /// Every so-manieth row is in the golden.
+  /// One in so many rows is in the golden.
   [[nodiscard]] std::uint32_t kept() const {
     return facts.contains("kept") ? facts.at("kept").to_number<std::uint32_t>() : 1;
   }
@@ -86,7 +89,7 @@ std::vector<float> encode(const golden_media& golden, const engine::prepared_med
                           unsigned threads) {
   kernels::host::thread_pool pool(threads);
   gpu::host_tower tower(golden.tower, pool);
-  const std::size_t width = golden.tower.spec.out_width;
+  const std::size_t width = golden.tower.spec.row_width();
   std::vector<float> out(golden.tower.spec.picture_rows_max() * medium.parts() * width, NAN);
   std::uint32_t rows = 0;
   tower.begin(medium, [&](std::uint32_t i) { return rows = i + 1, out.data() + i * width; });
@@ -96,7 +99,35 @@ std::vector<float> encode(const golden_media& golden, const engine::prepared_med
   return out;
 }
 
-/// The prompt of the golden, in chunks, with the picture's rows at its places; the logits of a position.
+/// The prompt of a golden as a job has it: media_token at the places of its pictures' rows.
+struct golden_prompt {
+  std::vector<engine::token_id> tokens;
+  std::vector<engine::job_medium> media;
+};
+
+golden_prompt prompt_behind(const golden_media& golden) {
+  golden_prompt out;
+  const engine::tower_spec& spec = golden.tower.spec;
+  for (const auto& token : golden.facts.at("tokens").as_array()) {
+    const bool row = token.as_int64() < 0;
+    const auto at = static_cast<std::uint32_t>(out.tokens.size());
+    if (row && (at == 0 || out.tokens.back() != engine::media_token)) {
+      engine::job_medium medium;
+      medium.rows = golden.rows(out.media.size());
+      medium.runs = {{at, medium.rows, 0}};
+      medium.see_each_other = spec.rows_see_each_other;
+      if (spec.rows_are_grid) {
+        const auto& grid = golden.facts.at("grids").as_array()[out.media.size()].as_array();
+        medium.columns = grid[1].to_number<std::uint32_t>();
+      }
+      out.media.push_back(medium);
+    }
+    out.tokens.push_back(row ? engine::media_token : static_cast<engine::token_id>(token.as_int64()));
+  }
+  return out;
+}
+
+/// The prompt of the golden, in chunks, with the rows of media at their places; the logits of a position.
 std::vector<float> logits_at(const golden_media& golden, std::uint32_t position, std::uint32_t chunk) {
   auto device = gpu::make_host_backend({.threads = 1, .chunk_tokens = chunk});
   engine::accelerator_config config;
@@ -104,21 +135,22 @@ std::vector<float> logits_at(const golden_media& golden, std::uint32_t position,
   config.kv = {engine::kv_type::f32, engine::kv_type::f32};
   config.media = {&golden.tower, 8};
   BOOST_REQUIRE(device->load(golden.text, config, [](unsigned) {}));
-  const std::size_t index = golden.tower.spec.sound ? 1 : 0;
-  const auto medium = golden.medium(index);
   const std::vector<std::uint32_t> blocks{3, 1, 7, 0, 2, 4};
-  device->begin_medium(medium, blocks);
-  while (!device->continue_medium()) {
+  const golden_prompt prompt = prompt_behind(golden);
+  engine::sequence_media media;
+  media.set(prompt.media);
+  std::vector<engine::media_rows> parts;
+  for (const engine::job_medium& medium : prompt.media) {
+    const std::span own =
+        std::span(blocks).subspan(parts.size(), engine::pages_over(medium.rows, engine::media_block_rows));
+    const auto content = golden.medium(parts.size());
+    device->begin_medium(content, own);
+    while (!device->continue_medium()) {
+    }
+    parts.push_back({medium.runs[0].position, medium.rows, 0, own, medium.see_each_other, medium.columns});
   }
-  std::vector<engine::token_id> tokens;
-  for (const auto& token : golden.facts.at("tokens").as_array())
-    tokens.push_back(token.as_int64() < 0 ? engine::media_token
-                                          : static_cast<engine::token_id>(token.as_int64()));
-  tokens.resize(position + 1);
-  const auto first = static_cast<std::uint32_t>(std::find(tokens.begin(), tokens.end(), engine::media_token) -
-                                                tokens.begin());
+  const std::uint32_t first = parts[0].position;
   const bool see = golden.tower.spec.rows_see_each_other;
-  const engine::media_rows part{first, golden.rows(index), 0, blocks, see};
   const engine::sampling_params greedy{.temperature = 0.0F};
   const engine::sample_request ask{.params = &greedy};
   const engine::interrupt_flag interrupt{false};
@@ -127,11 +159,20 @@ std::vector<float> logits_at(const golden_media& golden, std::uint32_t position,
     std::uint32_t count = std::min(chunk, position + 1 - at);
     // Rows that see each other are never cut.
     if (see && at < first && at + count > first) count = first - at;
-    if (see && at == first) count = part.count;
+    if (see && at == first) count = parts[0].count;
+    std::vector<engine::media_rows> own;
+    for (const engine::media_rows& part : parts)
+      if (part.position < at + count && part.position + part.count > at) own.push_back(part);
     const bool last = at + count == position + 1;
-    const engine::sequence_step step{
-        engine::slot_id{0}, at, std::span(tokens).subspan(at, count), last ? &ask : nullptr, nullptr, 1, {},
-        {&part, 1}};
+    const engine::sequence_step step{engine::slot_id{0},
+                                     at,
+                                     std::span(prompt.tokens).subspan(at, count),
+                                     last ? &ask : nullptr,
+                                     nullptr,
+                                     1,
+                                     {},
+                                     own,
+                                     media.rotary_shift(at)};
     BOOST_REQUIRE(device->step({&step, 1}, interrupt, sampled));
     at += count;
   }
@@ -146,8 +187,8 @@ BOOST_AUTO_TEST_SUITE(host_towers)
 BOOST_DATA_TEST_CASE(rows_are_those_of_transformers, data::make(names), name) {
   const golden_media golden(name);
   const auto expected = floats(name + ".rows.f32");
+  const std::size_t width = golden.tower.spec.row_width();
   std::size_t at = 0;
-  const std::size_t width = golden.tower.spec.out_width;
   for (std::size_t i = 0; i < 2; ++i) {
     const auto all = encode(golden, golden.medium(i), 1);
     BOOST_REQUIRE_EQUAL(all.size(), golden.rows(i) * width);
@@ -168,7 +209,7 @@ BOOST_DATA_TEST_CASE(bits_do_not_depend_on_threads, data::make(names), name) {
   BOOST_TEST((encode(golden, medium, 1) == encode(golden, medium, 3)));
 }
 
-BOOST_DATA_TEST_CASE(logits_behind_a_medium_are_those_of_transformers, data::make(names), name) {
+BOOST_DATA_TEST_CASE(logits_behind_media_are_those_of_transformers, data::make(names), name) {
   const golden_media golden(name);
   const auto expected = floats(name + ".logits.f32");
   const std::uint32_t vocab = golden.text.spec.vocab;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/media/prepare_picture.hpp"
 #include "engine/media/tower.hpp"
 #include "test/support/gguf_writer.hpp"
 
@@ -84,6 +85,32 @@ test::gguf_writer make_sound_projector(engine::ggml_type matrices = engine::ggml
   return w;
 }
 
+/// Qwen3-VL's, with a part for a layer of the model out of the second of the tower's.
+test::gguf_writer make_qwen() {
+  test::gguf_writer w = make_projector("qwen3vl_merger");
+  w.add("clip.vision.is_deepstack_layers", std::vector<bool>{false, true});
+  const auto tensor = [&](const std::string& name, std::vector<std::uint64_t> extents) {
+    std::uint64_t count = 1;
+    for (const auto extent : extents) count *= extent;
+    w.add_tensor(name, std::move(extents), engine::ggml_type::f32, test::bytes(count * 4));
+  };
+  tensor("v.patch_embd.weight.1", {4, 4, 3, 8});
+  for (const char* part : {"weight", "bias"}) tensor(std::string("v.deepstack.1.norm.") + part, {32});
+  for (const char* first : {"mm.0.weight", "v.deepstack.1.fc1.weight"}) tensor(first, {32, 32});
+  for (const char* second : {"mm.2.weight", "v.deepstack.1.fc2.weight"}) tensor(second, {32, 16});
+  return w;
+}
+
+/// A model that takes what make_qwen() gives.
+engine::model_spec make_text() {
+  engine::model_spec out;
+  out.embedding = 16;
+  out.deepstack_layers = 1;
+  out.layers.resize(2);
+  for (engine::layer_spec& layer : out.layers) layer.rope.axes = engine::rope_axes::in_turn;
+  return out;
+}
+
 std::string why(const test::gguf_writer& writer, const engine::model_spec* text = nullptr) {
   const auto image = writer.build();
   const auto loaded = engine::load_tower(engine::gguf_file::parse(image, "mmproj.gguf").value(), text);
@@ -142,7 +169,7 @@ BOOST_AUTO_TEST_CASE(one_of_sounds_says_how_sounds_are_made) {
   BOOST_TEST(spec.inner_width == 5U);
   BOOST_TEST(spec.patches_max() == 1500U);
   BOOST_TEST(spec.view_rows_max() == 375U);
-  BOOST_TEST(!spec.gelu_tanh);
+  BOOST_TEST((spec.activation == engine::ffn_activation::gelu));
   BOOST_TEST(spec.eps == 1e-5);
   BOOST_TEST(spec.text.before == "[BEGIN_AUDIO]");
 }
@@ -226,6 +253,62 @@ BOOST_AUTO_TEST_CASE(a_projector_must_fit_its_model) {
   BOOST_TEST(why(make_projector(), &text) == "taken");
   text.causal = false;
   BOOST_TEST(says(why(make_projector(), &text), "encoder"));
+}
+
+BOOST_AUTO_TEST_CASE(rows_with_lines_and_columns_need_a_model_that_has_them) {
+  engine::model_spec text = make_text();
+  BOOST_TEST(why(make_qwen(), &text) == "taken");
+  text.deepstack_layers = 3;
+  BOOST_TEST(says(why(make_qwen(), &text), "has 1 parts for layers of the model, which takes 3"));
+  for (engine::layer_spec& layer : text.layers) layer.rope.axes = engine::rope_axes::one;
+  BOOST_TEST(says(why(make_qwen(), &text), "turns heads by one position"));
+  text = make_text();
+  text.deepstack_layers = 0;
+  BOOST_TEST(says(why(make_projector(), &text), "turns rows of pictures by line and column"));
+}
+
+BOOST_AUTO_TEST_CASE(flags_of_layers_agree_with_the_tensors) {
+  auto w = make_qwen();
+  w.remove("clip.vision.is_deepstack_layers");
+  BOOST_TEST(
+      says(why(w), "is_deepstack_layers' is 0 for layer 1, but tensor 'v.deepstack.1.fc1.weight' is there"));
+  w.add("clip.vision.is_deepstack_layers", std::vector<bool>{true, true});
+  BOOST_TEST(says(why(w), "is 1 for layer 0, but tensor 'v.deepstack.0.fc1.weight' is missing"));
+  w.remove("clip.vision.is_deepstack_layers");
+  w.add("clip.vision.is_deepstack_layers", std::vector<bool>{true});
+  BOOST_TEST(says(why(w), "has 1 values for 2 layers"));
+}
+
+BOOST_AUTO_TEST_CASE(sizes_windows_and_activations_of_qwen_are_checked) {
+  auto few = make_qwen();
+  few.add("clip.vision.image_max_pixels", 10U);
+  BOOST_TEST(
+      says(why(few), "image_max_pixels' is 10; it must be at least clip.vision.image_min_pixels and 64"));
+  auto odd = make_qwen();
+  odd.remove("clip.vision.attention.head_count");
+  odd.add("clip.vision.attention.head_count", 4U);
+  BOOST_TEST(
+      says(why(odd), "heads have 2 values; to be turned by line and column they must be a multiple of 4"));
+  auto windows = make_projector("qwen2.5vl_merger");
+  windows.add("clip.vision.window_size", 7U);
+  const std::string said = why(windows);
+  BOOST_TEST(says(said, "window_size' is 7; it must be at least the 8 pixels"));
+  BOOST_TEST(says(said, "n_wa_pattern' is missing"));
+  BOOST_TEST(says(said, "'clip.use_silu' is not true"));
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_of_rows_holds_whatever_the_picture_s_sides) {
+  const auto image = make_qwen().build();
+  auto loaded = engine::load_tower(engine::gguf_file::parse(image, "mmproj.gguf").value(), nullptr).value();
+  engine::limit_rows(loaded.spec, 30);
+  BOOST_TEST(loaded.spec.view_rows_max() == 30U);
+  for (const engine::picture_size of :
+       {engine::picture_size{4000, 20}, {20, 4000}, {5000, 5000}, {1, 1}, {64, 900}}) {
+    const auto size = engine::view_size(loaded.spec.pictures, of, engine::picture_detail::automatic);
+    const auto rows = engine::tokens_of_view(loaded.spec.pictures, size);
+    BOOST_TEST(rows >= 1U, of.width << " by " << of.height);
+    BOOST_TEST(rows <= 30U, of.width << " by " << of.height << ": " << rows);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -164,4 +164,35 @@ BOOST_AUTO_TEST_CASE(chunks_end_where_rows_are_not_there_or_see_each_other) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(text_behind_a_grid_goes_on_at_its_longer_side) {
+  // 3 lines of 4 from position 5 on, and 2 lines of 1 from position 20 on.
+  std::vector<job_medium> all(2);
+  all[0] = {nullptr, "a", 12, {{5, 12, 0}}, false, 4};
+  all[1] = {nullptr, "b", 2, {{20, 2, 0}}, false, 1};
+  sequence_media media;
+  media.set(all);
+  const std::vector<media_rows> parts{{5, 12, 0, {}, false, 4}, {20, 2, 0, {}, false, 1}};
+  const auto at = [&](std::uint32_t first, std::uint32_t position) {
+    sequence_step step;
+    step.position = first;
+    std::vector<media_rows> own;
+    for (const media_rows& part : parts)
+      if (part.position + part.count > first) own.push_back(part);
+    step.media = own;
+    step.rotary_shift = media.rotary_shift(first);
+    return rotary_at(step, position);
+  };
+  for (std::uint32_t first = 0; first < 24; ++first) {
+    // The same from wherever the step begins.
+    if (first <= 4) BOOST_TEST((at(first, 4) == rotary_position{4, 4, 4}), first);
+    if (first <= 5) BOOST_TEST((at(first, 5) == rotary_position{5, 5, 5}), first);
+    if (first <= 10) BOOST_TEST((at(first, 10) == rotary_position{5, 6, 6}), first);
+    if (first <= 16) BOOST_TEST((at(first, 16) == rotary_position{5, 7, 8}), first);
+    if (first <= 17) BOOST_TEST((at(first, 17) == rotary_position{9, 9, 9}), first);
+    if (first <= 20) BOOST_TEST((at(first, 20) == rotary_position{12, 12, 12}), first);
+    if (first <= 21) BOOST_TEST((at(first, 21) == rotary_position{12, 13, 12}), first);
+    if (first <= 23) BOOST_TEST((at(first, 23) == rotary_position{15, 15, 15}), first);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -147,7 +147,8 @@ BOOST_AUTO_TEST_CASE(wrong_keys_are_named_with_their_values_and_limits) {
   expect_image_refused(without(image, "blk.0.ssm_out.weight"), "'blk.0.ssm_out.weight' is missing");
   expect_image_refused(without(image, "blk.0.ssm_a"), "'blk.0.ssm_a' is missing");
   expect_image_refused(with_entry(image, "qwen35.rope.dimension_sections", 2, 3),
-                       "must be up to 4 numbers that add up to the 8 pairs of a head that rotate");
+                       "must be three numbers, with a 0 behind them or without, that add up to the 8 pairs "
+                       "of a head that rotate");
   const bytes array = image_of("qwen35");
   expect_image_refused(with_value(array, "qwen35.block_count", 2U),
                        "recurrent_layers' has 3 values for 2 layers");

@@ -15,7 +15,8 @@ BOOST_AUTO_TEST_CASE(architectures) {
       tiny_with("llama", "general.architecture", "mamba"),
       {"architecture 'mamba'",
        "supported are llama, qwen2, qwen3, phi3, gpt-oss, olmo2, exaone4, granite, granitemoe, smollm3, "
-       "seed_oss, internlm2, ernie4_5, ernie4_5-moe, mistral3, starcoder2, qwen3moe, qwen2moe, gemma2, "
+       "seed_oss, internlm2, ernie4_5, ernie4_5-moe, mistral3, starcoder2, qwen3moe, qwen2moe, qwen2vl, "
+       "qwen3vl, qwen3vlmoe, gemma2, "
        "gemma3, gemma4, "
        "command-r, cohere2, glm4, glm4moe, deepseek2, qwen35, qwen35moe, qwen3next, lfm2, lfm2moe, "
        "granitehybrid, nemotron_h, nemotron_h_moe, bert, bitnet-b1.58, bitnet-25, bitnet"});

@@ -123,6 +123,16 @@ std::string olmo(const said_call& call) {
   return out + ")";
 }
 
+/// Texts between single quotes, as the template has it; lists and objects stay JSON.
+std::string lfm2(const said_call& call) {
+  std::string out = call.name + "(";
+  for (const auto& [name, value] : call.arguments) {
+    out += (out.ends_with('(') ? "" : ", ") + name + "=";
+    out += value.starts_with('"') ? "'" + bare(value) + "'" : value;
+  }
+  return out + ")";
+}
+
 /// JSON with bare names, and with marks around texts in the place of quotes and escapes.
 std::string marked(std::string_view json) {
   std::string out;
@@ -176,6 +186,20 @@ const std::vector<manner> all{
      .think = open,
      .thought = "\n</think>\n",
      .limits = {.reasoning = remembers::none}},
+    {.name = "LFM2-8B-A1B",
+     .calls = "<|tool_call_start|>[",
+     .between = ", ",
+     .called = "]<|tool_call_end|>",
+     .call = olmo},
+    {.name = "LFM2.5-8B-A1B",
+     .think = "<think>",
+     .thought = "</think>",
+     .gap = "",
+     .calls = "<|tool_call_start|>[",
+     .between = ", ",
+     .called = "]<|tool_call_end|>",
+     .call = lfm2,
+     .limits = {.reasoning = remembers::of_this_turn}},
     {.name = "Mistral-Small-3.2-24B-Instruct-2506",
      .gap = "",
      .between = "",

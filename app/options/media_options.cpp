@@ -64,12 +64,6 @@ engine::result<void> check_media(const options& o) {
     return refuse("--mmproj is not supported by the cuda backend yet; --backend host takes projectors",
                   "mmproj");
   }
-  if (!o.failover.dir.empty()) {
-    return refuse(
-        "--mmproj cannot be beside --failover-dir: an engine that takes over does not get the "
-        "pictures of requests",
-        "mmproj");
-  }
   return {};
 }
 

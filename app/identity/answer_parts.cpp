@@ -29,6 +29,7 @@ constexpr std::array facts_of_an_answer{
     fact{"the tokenizer", [](const options&, const answer_facts& f) { return f.texts.tokenizer; }},
     fact{"the chat template", [](const options&, const answer_facts& f) { return f.texts.chat_template; }},
     fact{"the LoRA adapters", [](const options&, const answer_facts& f) { return f.texts.adapters; }},
+    fact{"the projector (--mmproj)", [](const options&, const answer_facts& f) { return f.texts.projector; }},
 };
 
 template <class T>

@@ -36,6 +36,7 @@ struct text_digests {
   std::string tokenizer;      ///< served_model::tokenizer_digest
   std::string chat_template;  ///< chat_format::digest(), of the model's own template too
   std::string adapters{};     ///< net::adapters_identity() of those of the start, itself
+  std::string projector{};    ///< tower::digest; empty: there is none
 };
 
 /// "fp_" and 16 hexadecimal digits over what decides the answers and is known at once: version, backend, the

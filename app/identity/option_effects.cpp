@@ -49,6 +49,17 @@ constexpr option_row_effect decides_where_left(std::string_view name) {
   return {name, identity, left_to_us<Member>};
 }
 
+/// The next engine reads the request again, and its media.
+template <auto Member>
+std::string of_media(opts_t opts) {
+  return std::to_string(opts.media.*Member);
+}
+
+template <auto Member>
+constexpr option_row_effect decides_of_media(std::string_view name) {
+  return {name, identity, of_media<Member>};
+}
+
 std::string seed(opts_t opts) {
   return opts.seed ? std::to_string(*opts.seed) : "";
 }
@@ -168,13 +179,13 @@ constexpr std::array effects{
     option_row_effect{"max-lora-rank", none, nullptr, memory},
     option_row_effect{"allow-lora-load", none, nullptr, "not beside other engines"},
     option_row_effect{"lora-init-without-apply", content, nullptr, adapters},
-    option_row_effect{"mmproj", none, nullptr, "not beside other engines"},
-    option_row_effect{"image-max-tokens", none, nullptr, "not beside other engines"},
-    option_row_effect{"image-max-bytes", none, nullptr, admits},
-    option_row_effect{"image-max-pixels", none, nullptr, admits},
-    option_row_effect{"audio-max-bytes", none, nullptr, admits},
-    option_row_effect{"audio-max-seconds", none, nullptr, admits},
-    option_row_effect{"max-images", none, nullptr, admits},
+    option_row_effect{"mmproj", content, nullptr, "the projector"},
+    decides_of_media<&media_options::image_tokens_max>("image-max-tokens"),
+    decides_of_media<&media_options::image_bytes_max>("image-max-bytes"),
+    decides_of_media<&media_options::image_pixels_max>("image-max-pixels"),
+    decides_of_media<&media_options::audio_bytes_max>("audio-max-bytes"),
+    decides_of_media<&media_options::audio_seconds_max>("audio-max-seconds"),
+    decides_of_media<&media_options::images_max>("max-images"),
     option_row_effect{"media-cache-mb", none, nullptr, memory},
     option_row_effect{"rope-scaling", content, nullptr, rope},
     option_row_effect{"rope-freq-base", content, nullptr, rope},

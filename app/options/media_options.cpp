@@ -68,12 +68,6 @@ engine::result<void> check_media(const options& o) {
     return refuse("--mmproj is not supported by the cuda backend yet; --backend host takes projectors",
                   "mmproj");
   }
-  if (!o.failover.dir.empty()) {
-    return refuse(
-        "--mmproj cannot be beside --failover-dir: an engine that takes over does not get the "
-        "media of requests",
-        "mmproj");
-  }
   return {};
 }
 

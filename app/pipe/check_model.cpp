@@ -64,22 +64,35 @@ bool is_of_type(std::uint32_t type, const engine::model_spec& spec) noexcept {
   return type >= 4 && type <= 6 && spec.architecture == "qwen3";
 }
 
+/// What is said of heads is of the layers that have some.
+void compare_attention(comparison& all, const sdk_config& config, const engine::layer_spec& layer,
+                       const engine::layer_weights& weights) {
+  all.same("num_heads", config.num_heads, layer.heads);
+  all.same("num_kv_heads", config.num_kv_heads, layer.kv_heads);
+  all.same("head_dim", config.head_dim, layer.key_length);
+  all.same("rope_theta", static_cast<float>(config.rope_theta), static_cast<float>(layer.rope.base));
+  const bool bias =
+      weights.attn_qkv_bias || weights.attn_q_bias || weights.attn_k_bias || weights.attn_v_bias;
+  all.same("has_qkv_bias", config.has_qkv_bias, std::uint32_t{bias});
+  all.same("has_attn_sub_norm", config.has_attn_sub_norm, std::uint32_t{bool{weights.attn_sub_norm}});
+}
+
 void compare_layers(comparison& all, const sdk_config& config, const engine::model& model) {
-  const engine::model_spec& spec = model.spec;
-  for (const engine::layer_spec& layer : spec.layers) {
-    all.same("num_heads", config.num_heads, layer.heads);
-    all.same("num_kv_heads", config.num_kv_heads, layer.kv_heads);
-    all.same("rope_theta", static_cast<float>(config.rope_theta), static_cast<float>(layer.rope.base));
+  for (std::size_t i = 0; i < model.spec.layers.size(); ++i) {
+    const engine::layer_spec& layer = model.spec.layers[i];
+    const engine::layer_weights& weights = model.weights.layers[i];
+    if (layer.mixer == engine::mixer_kind::attention) compare_attention(all, config, layer, weights);
     if (layer.ffn == engine::ffn_kind::dense) {
       all.width("intermediate_dim", config.intermediate_dim, layer.ffn_size);
     }
+    all.same("has_ffn_sub_norm", config.has_ffn_sub_norm, std::uint32_t{bool{weights.ffn_sub_norm}});
   }
-  for (const engine::layer_weights& layer : model.weights.layers) {
-    const bool bias = layer.attn_qkv_bias || layer.attn_q_bias || layer.attn_k_bias || layer.attn_v_bias;
-    all.same("has_qkv_bias", config.has_qkv_bias, std::uint32_t{bias});
-    all.same("has_attn_sub_norm", config.has_attn_sub_norm, std::uint32_t{bool{layer.attn_sub_norm}});
-    all.same("has_ffn_sub_norm", config.has_ffn_sub_norm, std::uint32_t{bool{layer.ffn_sub_norm}});
-  }
+}
+
+/// As the file says it: some families have another number in its place, to the same end.
+double written_eps(const engine::gguf_file& file, const engine::model_spec& spec) {
+  const auto written = file.get_float(spec.architecture + ".attention.layer_norm_rms_epsilon", spec.rms_eps);
+  return written ? *written : spec.rms_eps;
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
@@ -118,9 +131,8 @@ result<void> check_model(const sdk_config& config, const engine::gguf_file& file
   all.width("hidden_dim", config.hidden_dim, spec.embedding);
   all.same("num_layers", std::size_t{config.num_layers}, spec.layers.size());
   all.same("vocab_size", config.vocab_size, spec.vocab);
-  all.same("head_dim", config.head_dim, spec.layers.front().key_length);
   all.same("max_position_embeddings", config.max_position_embeddings, spec.context_length);
-  all.same("norm_eps", static_cast<float>(config.norm_eps), static_cast<float>(spec.rms_eps));
+  all.same("norm_eps", static_cast<float>(config.norm_eps), static_cast<float>(written_eps(file, spec)));
   const bool tied = model.weights.output.data == model.weights.token_embd.data;
   all.same("tie_word_embeddings", config.tie_word_embeddings, std::uint32_t{tied});
   compare_layers(all, config, model);

@@ -135,7 +135,8 @@ result<void> start_up::read_chat() {
 }
 
 void start_up::identify(const std::string& adapters) {
-  texts_ = {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string(), adapters};
+  texts_ = {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string(), adapters,
+            model_->projector ? model_->projector->digest : std::string()};
   header_ = header_digest(model_->file);
   identity_.system_fingerprint = system_fingerprint(opts_, header_, texts_);
 }

@@ -69,7 +69,8 @@ error too_large(std::uint64_t bytes, std::uint64_t limit) {
 result<media_input> media_input::make(const tower& of, const tokenizer& vocabulary, media_decoder& decoder,
                                       media_bounds bounds) {
   const picture_text& text = of.spec.text;
-  for (const std::string& needed : {text.token, text.placeholder}) {
+  // What stands before a sound is a token by itself; before a picture there may be line ends, too.
+  for (const std::string& needed : {text.token, text.placeholder, of.spec.sound ? text.before : text.token}) {
     if (token_of(vocabulary, needed)) continue;
     return error(errc::model_load_failed,
                  std::string(of.file.location()) + ": the model's vocabulary has no token '" + needed +

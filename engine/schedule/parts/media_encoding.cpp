@@ -12,10 +12,11 @@ result<void> media_encoding::check(const job_request& request) {
   if (!store_) store_.emplace(blocks);
   for (const job_medium& medium : request.media) {
     if (store_->can_hold(medium.rows)) continue;
-    return error(errc::invalid_request,
-                 std::string(medium.content->sound() != nullptr ? "a sound" : "a picture") + " has " +
-                     std::to_string(medium.rows) + " rows, more than there is room for: " +
-                     std::to_string(std::uint64_t{blocks} * media_block_rows));
+    const bool sound = medium.content != nullptr && medium.content->sound() != nullptr;
+    return error(errc::invalid_request, std::string(sound ? "a sound" : "a picture") + " has " +
+                                            std::to_string(medium.rows) +
+                                            " rows, more than there is room for: " +
+                                            std::to_string(std::uint64_t{blocks} * media_block_rows));
   }
   return {};
 }

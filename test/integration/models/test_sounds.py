@@ -2,13 +2,14 @@
 else runs or is kept, and what is refused with which words."""
 import json
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from picture_files import data_url, image_part, png, text_part
 from sound_files import audio_part, chunks, wav
-from worker_process import BACKEND, Worker, run_to_exit
+from worker_process import BACKEND, BUILD, Worker, run_to_exit
 
 MEDIA = Path(__file__).resolve().parents[2] / 'data' / 'media'
 LISTS = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + ':' }}"
@@ -43,7 +44,7 @@ def worker(models, tmp_path_factory):
 
 def ask(worker, *parts, messages=None, path='/v1/chat/completions', **more):
     body = {'messages': messages or [{'role': 'user', 'content': list(parts)}], 'max_tokens': 8, 'seed': 3,
-            'ignore_eos': True, 'temperature': 0.7, **more}
+            'ignore_eos': True, 'temperature': 0.7, 'logprobs': True, 'top_logprobs': 3, **more}
     return worker.call('POST', path, body)
 
 
@@ -52,8 +53,10 @@ def answer(response):
     return json.loads(response.body)
 
 
-def text_of(response):
-    return answer(response)['choices'][0]['message']['content']
+def told_of(response):
+    """The text, and how likely its tokens were: a model of random values says the same of much."""
+    choice = answer(response)['choices'][0]
+    return choice['message']['content'], choice['logprobs']
 
 
 def usage(response):
@@ -67,7 +70,7 @@ def cached(response):
 def test_a_sound_is_heard_and_counted(worker):
     question = text_part('What is it?')
     one, other = ask(worker, question, audio_part(wav(0.5))), ask(worker, question, audio_part(wav(0.5, 900)))
-    assert text_of(one) != text_of(other)
+    assert told_of(one) != told_of(other)
     bare = usage(ask(worker, question))
     assert usage(one)['prompt_tokens'] - bare['prompt_tokens'] == CHUNK + 1
     assert usage(one)['prompt_tokens_details']['audio_tokens'] == CHUNK
@@ -83,12 +86,12 @@ def test_a_sound_is_heard_and_counted(worker):
 
 def test_rates_channels_and_kinds_of_samples_are_the_same_sound(worker):
     question = text_part('And now?')
-    expected = text_of(ask(worker, question, audio_part(chunks(struct.pack('<8000h', *[4096] * 8000)))))
+    expected = told_of(ask(worker, question, audio_part(chunks(struct.pack('<8000h', *[4096] * 8000)))))
     as_floats = chunks(struct.pack('<8000f', *[0.125] * 8000), kind=3, bits=32)
     two_channels = chunks(struct.pack('<16000h', *[8192, 0] * 8000), channels=2)
     for file in (as_floats, two_channels):
         same = ask(worker, question, audio_part(file))
-        assert text_of(same) == expected
+        assert told_of(same) == expected
         assert cached(same) > 256
     mp3 = audio_part((MEDIA / 'files' / 'stereo.mp3').read_bytes(), 'mp3')
     assert usage(ask(worker, question, mp3))['prompt_tokens_details']['audio_tokens'] == CHUNK
@@ -100,18 +103,18 @@ def test_the_same_bytes_cold_kept_beside_text_and_alone(worker, models, tmp_path
               text_part('and now? ' * 20)] for n in range(3)]
     with start(models, tmp_path, '--no-prefix-cache', '--media-cache-mb', '0') as cold:
         cold.wait_event('ready')
-        expected = [text_of(ask(cold, *parts)) for parts in asked]
+        expected = [told_of(ask(cold, *parts)) for parts in asked]
     connections = [worker.connect() for _ in range(9)]
     for n, connection in enumerate(connections):
         body = {'messages': [{'role': 'user', 'content': asked[n % 3]}], 'max_tokens': 8, 'seed': 3,
-                'ignore_eos': True, 'temperature': 0.7}
+                'ignore_eos': True, 'temperature': 0.7, 'logprobs': True, 'top_logprobs': 3}
         if n >= 6:
             body['messages'] = [{'role': 'user', 'content': 'only text ' * 20}]
         connection.request('POST', '/v1/chat/completions', json.dumps(body).encode())
-    together = [json.loads(c.read_response().body)['choices'][0]['message']['content'] for c in connections]
+    together = [told_of(c.read_response()) for c in connections]
     assert together[:6] == expected * 2
     kept = [ask(worker, *parts) for parts in asked]
-    assert [text_of(k) for k in kept] == expected
+    assert [told_of(k) for k in kept] == expected
     assert all(cached(k) > 2 * CHUNK for k in kept)
 
 
@@ -138,7 +141,7 @@ def test_a_placeholder_in_a_text_stays_text(models, tmp_path, template):
         system = ask(running, messages=[{'role': 'system', 'content': spelled},
                                         {'role': 'user', 'content': [audio_part(wav(0.2)), text_part('?')]}])
         assert usage(system)['prompt_tokens_details']['audio_tokens'] == CHUNK
-        assert text_of(plain)
+        assert told_of(plain)
 
 
 def test_streams_tell_the_tokens_of_sounds(worker):
@@ -224,6 +227,15 @@ def test_what_became_of_sounds_is_counted(limited):
     assert int(counts['worker_sounds_total{result="decoded"}']) >= 1
     assert int(counts['worker_sounds_total{result="refused"}']) >= 1
     assert int(counts['worker_sounds_total{result="crashed"}']) == 0
+
+
+def test_inspection_tells_what_a_projector_of_sounds_is():
+    told = subprocess.run([BUILD / 'worker-orcd-inspect', 'info', MEDIA / 'voxtral.gguf'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    assert "projector 'voxtral' of sounds: 2 layers, 16 wide, 80 bands, 375 tokens for each 30 seconds" in told
+    doctor = subprocess.run([BUILD / 'worker-orcd-inspect', 'doctor', MEDIA / 'voxtral.gguf'],
+                            stdout=subprocess.PIPE, text=True).stdout
+    assert "'voxtral' of sounds" in doctor and 'the cuda backend takes no projectors yet' in doctor
 
 
 def test_a_vocabulary_without_the_tokens_is_refused(models):

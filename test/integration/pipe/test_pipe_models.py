@@ -81,6 +81,40 @@ def test_a_gguf_of_any_family(folder, family):
     refused(place, {**config, 'arch_type': other}, f'arch_type is {other}, but the file\'s architecture is')
 
 
+FAMILIES = DATA.parent / 'families'
+OF_HYBRIDS = {'qwen35': {'num_kv_heads': 1}, 'qwen3next': {'num_kv_heads': 1}, 'lfm2': {'num_kv_heads': 1},
+              'granitehybrid': {'num_kv_heads': 1}}
+
+
+@exact_cache
+@pytest.mark.parametrize('name', OF_HYBRIDS)
+def test_layers_with_a_state(tmp_path, name):
+    """A talk goes on, and goes back to any place, as one that was never further."""
+    shutil.copy(FAMILIES / f'{name}.gguf', tmp_path / 'model.gguf')
+    config = config_of(tmp_path / 'model.gguf', [319], **OF_HYBRIDS[name])
+    prompt, more, other = list(range(20, 57)), [41, 42, 43], [50, 51]
+
+    def asked(pipe, *requests):
+        for kept, tokens in requests:
+            pipe.send(keeping(kept, tokens, limit=6))
+            answer = pipe.answer()
+        return answer
+
+    def alone(*requests):
+        with Pipe(tmp_path, config, blocks=True, env=EXACT) as pipe:
+            return asked(pipe, *requests)
+
+    first = alone((0, prompt))
+    held = len(prompt) + len(first.tokens) - 1
+    whole = [*prompt, *first.tokens[:-1]]
+    with Pipe(tmp_path, config, blocks=True, env=EXACT) as pipe:
+        assert asked(pipe, (0, prompt)) == first
+        assert asked(pipe, (held, more)).tokens == alone((0, [*whole, *more])).tokens
+        for back in 33, 32, 17, 8, 3:
+            assert asked(pipe, (back, other)).tokens == alone((0, [*whole[:back], *other])).tokens, back
+            assert asked(pipe, (0, prompt)).tokens == first.tokens
+
+
 @pytest.mark.parametrize('name, value', [
     ('activation', 0), ('hidden_dim', 256), ('intermediate_dim', 256), ('num_layers', 3), ('num_heads', 2),
     ('num_kv_heads', 4), ('vocab_size', 400), ('head_dim', 32), ('max_position_embeddings', 512),

@@ -94,6 +94,17 @@ BOOST_FIXTURE_TEST_CASE(the_same_request_gives_the_same_text_in_any_pieces, load
   BOOST_TEST(answer(*model, ask(24, 1.5F, 8)) != drawn);
 }
 
+BOOST_AUTO_TEST_CASE(models_with_states_and_with_pictures_give_the_same_text_again) {
+  for (const char* name : {"families/qwen35", "families/lfm2", "families/nemotron_h", "media/qwen3vl"}) {
+    const auto model = gpu::embedded_model::load(std::string(ORCD_TEST_DATA "/") + name + ".gguf", host(),
+                                                 std::numeric_limits<std::uint32_t>::max());
+    BOOST_REQUIRE_MESSAGE(model, name << (model ? "" : ": " + model.error().message));
+    const auto text = answer(**model, ask(12, 1.0F, 3));
+    BOOST_TEST(answer(**model, ask(12, 1.0F, 3)) == text, name);
+    BOOST_TEST(answer(**model, ask(12, 1.0F, 4)) != text, name);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(the_end_stays_the_end, loaded) {
   const auto run = model->start(ask(3)).value();
   read_all(*run);

@@ -50,7 +50,13 @@ const std::map<std::string, std::string, std::less<>> other_values{{"max-body-by
                                                                    {"seed", "7"},
                                                                    {"chat-template-kwargs", R"({"a":1})"},
                                                                    {"reasoning", "off"},
-                                                                   {"reasoning-budget", "7"}};
+                                                                   {"reasoning-budget", "7"},
+                                                                   {"image-max-tokens", "300"},
+                                                                   {"image-max-bytes", "2000"},
+                                                                   {"image-max-pixels", "2000"},
+                                                                   {"audio-max-bytes", "2000"},
+                                                                   {"audio-max-seconds", "7"},
+                                                                   {"max-images", "7"}};
 
 app::options with(const std::string& name, const std::string& value) {
   app::options out;
@@ -62,7 +68,7 @@ app::options with(const std::string& name, const std::string& value) {
 }
 
 app::answer_facts some_facts() {
-  return {4'096, "header", "rope", "tiny", {"tokenizer", "template", "adapters"}};
+  return {4'096, "header", "rope", "tiny", {"tokenizer", "template", "adapters", "projector"}};
 }
 
 std::string name_of_difference(const net::answer_identity& a, net::answer_identity b) {
@@ -122,6 +128,7 @@ BOOST_AUTO_TEST_CASE(what_options_lead_to_is_part_of_it) {
   BOOST_TEST(named([](auto& f) { f.texts.tokenizer = "?"; }) == "the tokenizer");
   BOOST_TEST(named([](auto& f) { f.texts.chat_template = "?"; }) == "the chat template");
   BOOST_TEST(named([](auto& f) { f.texts.adapters = "?"; }) == "the LoRA adapters");
+  BOOST_TEST(named([](auto& f) { f.texts.projector = "?"; }) == "the projector (--mmproj)");
   const auto kv = app::answer_identity_of(with("kv-type-k", "q8_0"), some_facts());
   BOOST_TEST(name_of_difference(usual, kv) == "the arithmetic (--backend, KV types)");
 }

@@ -44,8 +44,6 @@ BOOST_AUTO_TEST_CASE(what_takes_no_pictures_is_refused_by_name) {
   BOOST_TEST(test::contains(test::refused({"--mmproj", "p.gguf"}), "not supported by the cuda backend yet"));
   BOOST_TEST(test::contains(test::refused({"--max-images", "2"}), "needs --mmproj"));
   BOOST_TEST(test::contains(test::refused({"--audio-max-seconds", "2"}), "needs --mmproj"));
-  BOOST_TEST(test::contains(test::refused(with_projector({"--failover-dir", "/tmp"})),
-                            "cannot be beside --failover-dir"));
 }
 
 BOOST_AUTO_TEST_CASE(bodies_may_be_longer_with_a_projector) {

@@ -48,7 +48,7 @@ class WorkerOrcd(ConanFile):
         # Inside the library and the programs: who uses them need neither have these nor agree on a version.
         for reference in ('boost/1.81.0', 'openssl/[>=3.0 <4]', 'utf8proc/[>=2.8 <3]', 'libsystemd/[>=252]',
                           'yaml-cpp/[>=0.7 <1]', 'libjpeg-turbo/[>=2.1 <4]', 'libpng/[>=1.6 <2]',
-                          'libwebp/[>=1.2 <2]'):
+                          'libwebp/[>=1.2 <2]', 'mpg123/[>=1.31 <2]'):
             self.requires(reference, visible=False)
 
     def validate(self):

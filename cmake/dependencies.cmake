@@ -26,12 +26,14 @@ else()
   target_link_libraries(orcd_yaml INTERFACE yaml-cpp)
 endif()
 
-# What decodes pictures, in a process of its own.
+# What decodes pictures and sounds, in a process of its own.
 pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng16)
 pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp)
-add_library(orcd_pictures INTERFACE)
-target_link_libraries(orcd_pictures INTERFACE PkgConfig::jpeg PkgConfig::png PkgConfig::webp)
+pkg_check_modules(mpg123 REQUIRED IMPORTED_TARGET libmpg123)
+add_library(orcd_media_files INTERFACE)
+target_link_libraries(orcd_media_files INTERFACE PkgConfig::jpeg PkgConfig::png PkgConfig::webp
+                      PkgConfig::mpg123)
 
 # Asio and Beast are compiled once, here, and not again in every source that includes them.
 add_library(orcd_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio_beast.cpp)

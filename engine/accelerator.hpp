@@ -27,7 +27,7 @@ namespace orcd::engine {
 
 struct lora_adapter;
 struct model;
-struct prepared_picture;
+struct prepared_medium;
 struct tower;
 
 /// Thrown by an accelerator when its environment fails in a way that ends every sequence (a CUDA
@@ -61,7 +61,7 @@ struct active_adapter {
 /// Encoded media are kept in blocks of so many rows.
 inline constexpr std::uint32_t media_block_rows = 64;
 
-/// What turns pictures into rows of the model's width, and room for such rows.
+/// What turns pictures or sounds into rows of the model's width, and room for such rows.
 struct media_room {
   const tower* encoder = nullptr;  ///< null: there is none; outlives the accelerator
   std::uint32_t blocks = 0;        ///< of media_block_rows rows
@@ -355,12 +355,12 @@ class accelerator {
 
   /// Blocks for the rows of encoded media, the same after load(); 0: it takes none.
   [[nodiscard]] virtual std::uint32_t media_blocks() const noexcept { return 0; }
-  /// Turns a picture into rows of the model's width, which it puts into the given blocks; no step that was
+  /// Turns a medium into rows of the model's width, which it puts into the given blocks; no step that was
   /// not collected reads them. In slices, so that steps go on between them: begins it, in place of one that
-  /// has not ended, and does the next slice; returns whether that was the last. The picture stays as it is
+  /// has not ended, and does the next slice; returns whether that was the last. The medium stays as it is
   /// until then. Its rows depend on nothing else. Throws accelerator_failure.
-  virtual void begin_picture(const prepared_picture&, std::span<const std::uint32_t>) { refuse_pictures(); }
-  [[nodiscard]] virtual bool continue_picture() { refuse_pictures(); }
+  virtual void begin_medium(const prepared_medium&, std::span<const std::uint32_t>) { refuse_media(); }
+  [[nodiscard]] virtual bool continue_medium() { refuse_media(); }
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It
@@ -452,8 +452,8 @@ class accelerator {
   [[nodiscard]] virtual bool device_lost() const noexcept { return false; }
 
  private:
-  [[noreturn]] void refuse_pictures() const {
-    throw accelerator_failure(errc::internal, std::string("the ") + name() + " backend takes no pictures");
+  [[noreturn]] void refuse_media() const {
+    throw accelerator_failure(errc::internal, std::string("the ") + name() + " backend takes no media");
   }
 };
 

@@ -71,7 +71,8 @@ struct worker_identity {
   std::uint64_t tensor_bytes = 0;            ///< their bytes in the file
   std::optional<pooling_kind> pooling{};     ///< set: the model embeds or ranks and generates nothing
   std::uint32_t relevant_class = 0;          ///< of a ranking model's two outputs
-  std::string projector{};                   ///< of pictures; empty: messages have none
+  std::string projector{};                   ///< of media; empty: messages have none
+  bool projector_hears = false;              ///< it takes sounds, and no pictures
   std::optional<std::uint32_t> engine_id{};  ///< set: one of several engines of which one serves
 
   /// Pages of the KV cache.

@@ -7,7 +7,7 @@ build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
        libboost1.81-dev libboost-json1.81-dev libboost-program-options1.81-dev libboost-log1.81-dev
        libboost-thread1.81-dev libboost-filesystem1.81-dev libboost-test1.81-dev
        libssl-dev libsystemd-dev libutf8proc-dev libyaml-cpp-dev xz-utils
-       libjpeg62-turbo-dev libpng-dev libwebp-dev
+       libjpeg62-turbo-dev libpng-dev libwebp-dev libmpg123-dev
        libjs-marked node-highlight.js libjs-katex fonts-katex) # of the page at /
 demo=("${build[@]}" python3 python3-pip curl)
 test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest

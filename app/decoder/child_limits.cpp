@@ -11,8 +11,6 @@
 #include <array>
 #include <cstddef>
 
-#include "app/decoder/decoder_protocol.hpp"
-
 namespace orcd::app {
 namespace {
 
@@ -61,9 +59,9 @@ bool set_filter() noexcept {
 
 }  // namespace
 
-bool confine_child(std::uint64_t memory_bytes) noexcept {
-  alarm(decode_wall_seconds);
-  if (!set_limit(RLIMIT_CPU, decode_cpu_seconds) || !set_limit(RLIMIT_CORE, 0)) return false;
+bool confine_child(std::uint64_t memory_bytes, decode_time time) noexcept {
+  alarm(time.wall_seconds);
+  if (!set_limit(RLIMIT_CPU, time.cpu_seconds) || !set_limit(RLIMIT_CORE, 0)) return false;
   if (!confines_calls) return true;
   return set_limit(RLIMIT_AS, memory_bytes) && set_limit(RLIMIT_NOFILE, 0) && set_filter();
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "app/decoder/decoder_protocol.hpp"
+
 namespace orcd::app {
 
 // A sanitizer's runtime maps terabytes, and makes calls when a process ends that nothing else makes: under
@@ -22,6 +24,6 @@ inline constexpr bool confines_calls = true;
 
 /// Limits of memory, time and descriptors, and then the filter. False where the system has no filters: then
 /// nothing may be decoded. Cannot be undone.
-[[nodiscard]] bool confine_child(std::uint64_t memory_bytes) noexcept;
+[[nodiscard]] bool confine_child(std::uint64_t memory_bytes, decode_time time = picture_time) noexcept;
 
 }  // namespace orcd::app

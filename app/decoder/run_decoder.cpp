@@ -14,6 +14,7 @@
 
 #include "app/decoder/child_limits.hpp"
 #include "app/decoder/decode_file.hpp"
+#include "app/decoder/decode_sound.hpp"
 #include "app/decoder/decoder_protocol.hpp"
 
 namespace orcd::app {
@@ -47,15 +48,33 @@ bool read_file(int from, std::vector<std::byte>& file) noexcept {
 
 bool refuse(int to, std::string words) noexcept {
   words.resize(std::min<std::size_t>(words.size(), decode_words_max));
-  const decode_answer answer{decode_status::refused, 0, 0, static_cast<std::uint32_t>(words.size())};
+  const decode_answer answer{decode_status::refused, 0, 0, static_cast<std::uint32_t>(words.size()), 0};
   return write_all(to, &answer, sizeof(answer)) && write_all(to, words.data(), words.size());
 }
 
 bool answer(int to, const std::vector<std::byte>& file, std::uint64_t pixels_max) {
   const auto made = decode_file(file, pixels_max);
   if (!made) return refuse(to, made.error().message);
-  const decode_answer head{decode_status::pixels, made->width, made->height, 0};
+  const decode_answer head{decode_status::pixels, made->width, made->height, 0, 0};
   return write_all(to, &head, sizeof(head)) && write_all(to, made->rgb.data(), made->rgb.size());
+}
+
+bool answer_sound(int to, const std::vector<std::byte>& file, std::uint32_t seconds_max) {
+  const auto made = decode_sound(file, seconds_max);
+  if (!made) return refuse(to, made.error().message);
+  const decode_answer head{decode_status::samples, 0, 0, 0, made->samples.size()};
+  return write_all(to, &head, sizeof(head)) &&
+         write_all(to, made->samples.data(), made->samples.size() * sizeof(float));
+}
+
+/// No more than the largest medium needs. A picture: pixels of the file, with what a progressive one or one
+/// with alpha has beside them, and turned. A sound: its samples at the highest rate of an MP3 file, or as
+/// many as a WAV file has bytes, those at the tower's rate, and the filter between the two rates.
+std::uint64_t memory_for(const decode_order& order) noexcept {
+  constexpr std::uint64_t base = 192ULL << 20U, a_pixel = 16, filter = 192ULL << 20U;
+  if (order.kind == decode_kind::picture) return base + 2 * order.bytes + order.pixels_max * a_pixel;
+  constexpr std::uint64_t a_second = (48'000 + engine::sound_rate) * sizeof(float);
+  return base + filter + 6 * order.bytes + order.seconds_max * a_second;
 }
 
 /// The pipes become its first two descriptors, and there are no others.
@@ -64,18 +83,18 @@ bool keep_pipes_alone(int from, int to) noexcept {
          close_range(STDERR_FILENO, ~0U, 0) == 0;
 }
 
-/// Never returns. It takes no more than the largest picture needs: pixels of the file, with what a
-/// progressive one or one with alpha has beside them, and turned.
+/// Never returns.
 [[noreturn]] void decode_in_child(const decode_order& order, int from, int to) noexcept {
-  constexpr std::uint64_t base = 192ULL << 20U, a_pixel = 16;
+  const bool sound = order.kind == decode_kind::sound;
   bool good = false;
   try {
-    if (keep_pipes_alone(from, to) && confine_child(base + 2 * order.bytes + order.pixels_max * a_pixel)) {
+    if (keep_pipes_alone(from, to) && confine_child(memory_for(order), sound ? sound_time : picture_time)) {
       std::vector<std::byte> file(order.bytes);
-      good = read_file(STDIN_FILENO, file) && answer(STDOUT_FILENO, file, order.pixels_max);
+      good = read_file(STDIN_FILENO, file) && (sound ? answer_sound(STDOUT_FILENO, file, order.seconds_max)
+                                                     : answer(STDOUT_FILENO, file, order.pixels_max));
     }
   } catch (const std::exception&) {
-    good = refuse(STDOUT_FILENO, "needs more memory to be decoded than one picture may have");
+    good = refuse(STDOUT_FILENO, "needs more memory to be decoded than one file may have");
   }
   _exit(good ? 0 : failed_exit);
 }

@@ -1,5 +1,6 @@
-// The decoder: a small process beside the worker, without threads, that makes a child for each picture. It
-// holds one socket, on which the worker sends the ends of two pipes (decoder_protocol.hpp), and ends with it.
+// The decoder: a small process beside the worker, without threads, that makes a child for each picture or
+// sound. It holds one socket, on which the worker sends the ends of two pipes (decoder_protocol.hpp), and
+// ends with it.
 #pragma once
 
 namespace orcd::app {

@@ -49,7 +49,7 @@ constexpr option_row_effect decides_where_left(std::string_view name) {
   return {name, identity, left_to_us<Member>};
 }
 
-/// The next engine reads the request again, and its pictures.
+/// The next engine reads the request again, and its media.
 template <auto Member>
 std::string of_media(opts_t opts) {
   return std::to_string(opts.media.*Member);
@@ -183,6 +183,8 @@ constexpr std::array effects{
     decides_of_media<&media_options::image_tokens_max>("image-max-tokens"),
     decides_of_media<&media_options::image_bytes_max>("image-max-bytes"),
     decides_of_media<&media_options::image_pixels_max>("image-max-pixels"),
+    decides_of_media<&media_options::audio_bytes_max>("audio-max-bytes"),
+    decides_of_media<&media_options::audio_seconds_max>("audio-max-seconds"),
     decides_of_media<&media_options::images_max>("max-images"),
     option_row_effect{"media-cache-mb", none, nullptr, memory},
     option_row_effect{"rope-scaling", content, nullptr, rope},

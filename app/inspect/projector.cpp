@@ -10,6 +10,14 @@ namespace {
 
 std::string sentence_of(const engine::tower& of) {
   const engine::tower_spec& spec = of.spec;
+  if (spec.sound) {
+    return "projector '" + spec.projector + "' of sounds: " + std::to_string(of.weights.layers.size()) +
+           " layers, " + grouped(spec.width) + " wide, " + std::to_string(spec.sound->bins) + " bands, " +
+           grouped(spec.view_rows_max()) +
+           " tokens for each 30 seconds that a sound begins; for a "
+           "model that is " +
+           grouped(spec.out_width) + " wide (--mmproj)";
+  }
   return "projector '" + spec.projector + "' of pictures: " + std::to_string(of.weights.layers.size()) +
          " layers, " + grouped(spec.width) + " wide, views of " + std::to_string(spec.pictures.side) +
          " pixels a side in patches of " + std::to_string(spec.pictures.patch) + ", " +

@@ -1,4 +1,4 @@
-// worker-orcd-decoder: decodes pictures for a worker, which starts it. Of no use to anybody else.
+// worker-orcd-decoder: decodes pictures and sounds for a worker, which starts it. Of no use to anybody else.
 #include <sys/socket.h>
 
 #include <cstdio>
@@ -13,8 +13,9 @@ namespace {
 
 constexpr const char* usage =
     "Usage: worker-orcd-decoder --help | --version\n"
-    "Decodes pictures in processes that can do nothing else. A worker with --mmproj starts it; by itself it\n"
-    "does nothing.\n";
+    "Decodes pictures and sounds in processes that can do nothing else. A worker with --mmproj starts it; "
+    "by\n"
+    "itself it does nothing.\n";
 
 bool was_started_by_a_worker() {
   int kind = 0;

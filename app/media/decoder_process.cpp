@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +19,8 @@
 
 #include "app/decoder/decoder_protocol.hpp"
 #include "engine/media/prepare_picture.hpp"
+#include "engine/media/resample.hpp"
+#include "engine/media/sound_header.hpp"
 
 namespace orcd::app {
 namespace {
@@ -28,11 +32,13 @@ using engine::result;
 using clock = std::chrono::steady_clock;
 
 /// A child's own limit is lower; the rest is for starting it and for its bytes.
-constexpr std::chrono::seconds answer_time{decode_wall_seconds + 10};
+clock::time_point answer_time(decode_time of) noexcept {
+  return clock::now() + std::chrono::seconds(of.wall_seconds + 10);
+}
 
 error system_failure(const std::string& what) {
   return {errc::worker_start_failed,
-          "the decoder of pictures cannot be started: " + what + ": " +
+          "the decoder of media cannot be started: " + what + ": " +
               std::error_code(errno, std::system_category()).message(),
           "mmproj"};
 }
@@ -84,25 +90,42 @@ error refused_words(std::string words) {
   return {errc::invalid_request, std::move(words)};
 }
 
-/// Nullopt where the child ended, took more than its time, or gave what it was not asked for.
-std::optional<result<engine::picture>> read_answer(int from, engine::picture_size expected,
-                                                   clock::time_point until) {
-  decode_answer head;
-  if (!read_all(from, bytes_of(head), until)) return std::nullopt;
-  if (head.status == decode_status::refused) {
-    if (head.words > decode_words_max) return std::nullopt;
-    std::string words(head.words, '\0');
-    if (!read_all(from, std::as_writable_bytes(std::span(words)), until)) return std::nullopt;
-    return refused_words(std::move(words));
-  }
+/// Whether nothing follows.
+bool is_at_end(int from, clock::time_point until) noexcept {
+  std::byte more{};
+  return !wait_for(from, POLLIN, until) || read(from, &more, 1) == 0;
+}
+
+// What a child answers: nullopt where it ended, took more than its time, or gave what it was not asked for.
+
+std::optional<error> read_refusal(int from, const decode_answer& head, clock::time_point until) {
+  if (head.words > decode_words_max) return std::nullopt;
+  std::string words(head.words, '\0');
+  if (!read_all(from, std::as_writable_bytes(std::span(words)), until)) return std::nullopt;
+  return refused_words(std::move(words));
+}
+
+std::optional<engine::picture> read_pixels(int from, const decode_answer& head, engine::picture_size expected,
+                                           clock::time_point until) {
   const bool as_said =
       head.status == decode_status::pixels && head.width == expected.width && head.height == expected.height;
   if (!as_said) return std::nullopt;
   engine::picture out{head.width, head.height, {}};
   out.rgb.resize(std::size_t{head.width} * head.height * 3);
   if (!read_all(from, std::as_writable_bytes(std::span(out.rgb)), until)) return std::nullopt;
-  std::byte more{};
-  if (wait_for(from, POLLIN, until) && read(from, &more, 1) != 0) return std::nullopt;
+  return out;
+}
+
+/// `expected`: how many there must be; 0: at most `most`.
+std::optional<engine::sound> read_samples(int from, const decode_answer& head, std::uint64_t expected,
+                                          std::uint64_t most, clock::time_point until) {
+  const bool as_said = head.status == decode_status::samples && head.samples > 0 && head.samples <= most &&
+                       (expected == 0 || head.samples == expected);
+  if (!as_said) return std::nullopt;
+  engine::sound out{engine::sound_rate, std::vector<float>(head.samples)};
+  if (!read_all(from, std::as_writable_bytes(std::span(out.samples)), until)) return std::nullopt;
+  const auto is_number = [](float sample) { return std::isfinite(sample); };
+  if (!std::all_of(out.samples.begin(), out.samples.end(), is_number)) return std::nullopt;
   return out;
 }
 
@@ -194,13 +217,12 @@ void decoder_process::end_locked() noexcept {
 }
 
 /// Has a child made; once more where the decoder has ended.
-result<decoder_process::pipes> decoder_process::order(std::size_t bytes, std::uint64_t pixels_max) {
+result<decoder_process::pipes> decoder_process::order(decode_order what) {
   file_descriptor file_in, file_out, answer_in, answer_out;
   if (!make_pipe(file_in, file_out) || !make_pipe(answer_in, answer_out))
-    return error(errc::not_ready, "there are no descriptors left to decode a picture with");
+    return error(errc::not_ready, "there are no descriptors left to decode a file with");
   set_nonblocking(file_out.get());
   set_nonblocking(answer_in.get());
-  decode_order what{pixels_max, bytes};
   std::array<char, CMSG_SPACE(2 * sizeof(int))> room{};
   iovec part{&what, sizeof(what)};
   msghdr message{};
@@ -222,17 +244,40 @@ result<decoder_process::pipes> decoder_process::order(std::size_t bytes, std::ui
     ++counts_.restarts;
     if (const auto again = start_locked(); !again) break;
   }
-  return error(errc::not_ready, "the decoder of pictures does not run, and cannot be started again");
-}
-
-void decoder_process::count(std::uint64_t engine::decoder_counts::*what) noexcept {
-  const std::scoped_lock lock(mutex_);
-  ++(counts_.*what);
+  return error(errc::not_ready, "the decoder of media does not run, and cannot be started again");
 }
 
 engine::decoder_counts decoder_process::counts() const noexcept {
   const std::scoped_lock lock(mutex_);
   return counts_;
+}
+
+template <class T, class Read>
+result<T> decoder_process::run(const decode_order& what, std::span<const std::byte> file,
+                               engine::decoded_files engine::decoder_counts::*kind, decode_time time,
+                               const Read& read) {
+  auto ends = order(what);
+  if (!ends) return ends.error();
+  const auto until = answer_time(time);
+  const bool sent = write_all(ends->to.get(), file, until);
+  ends->to.reset();
+  const int from = ends->from.get();
+  decode_answer head;
+  std::optional<T> made;
+  std::optional<error> refused;
+  if (sent && read_all(from, bytes_of(head), until)) {
+    if (head.status == decode_status::refused)
+      refused = read_refusal(from, head, until);
+    else
+      made = read(from, head, until);
+  }
+  if (made && !is_at_end(from, until)) made.reset();
+  const std::scoped_lock lock(mutex_);
+  engine::decoded_files& counts = counts_.*kind;
+  ++(made ? counts.decoded : refused ? counts.failed : counts.crashed);
+  if (made) return std::move(*made);
+  if (refused) return std::move(*refused);
+  return error(errc::invalid_request, "cannot be decoded: its decoder ended, or took more than its time");
 }
 
 result<engine::picture> decoder_process::decode(std::span<const std::byte> file, std::uint64_t pixels_max) {
@@ -241,18 +286,24 @@ result<engine::picture> decoder_process::decode(std::span<const std::byte> file,
   engine::picture_size size{header->width, header->height};
   if (header->orientation >= 5) std::swap(size.width, size.height);
   // No more memory than this very picture needs.
-  auto ends = order(file.size(), header->pixels());
-  if (!ends) return ends.error();
-  const auto until = clock::now() + answer_time;
-  const bool sent = write_all(ends->to.get(), file, until);
-  ends->to.reset();
-  auto made = sent ? read_answer(ends->from.get(), size, until) : std::nullopt;
-  if (!made) {
-    count(&engine::decoder_counts::crashed);
-    return error(errc::invalid_request, "cannot be decoded: its decoder ended, or took more than its time");
-  }
-  count(*made ? &engine::decoder_counts::decoded : &engine::decoder_counts::failed);
-  return std::move(*made);
+  const decode_order what{decode_kind::picture, 0, header->pixels(), file.size()};
+  const auto read = [&](int from, const decode_answer& head, clock::time_point until) {
+    return read_pixels(from, head, size, until);
+  };
+  return run<engine::picture>(what, file, &engine::decoder_counts::pictures, picture_time, read);
+}
+
+result<engine::sound> decoder_process::decode_sound(std::span<const std::byte> file,
+                                                    std::uint32_t seconds_max) {
+  const auto header = engine::read_sound_header(file, seconds_max);
+  if (!header) return header.error();
+  const auto count = engine::resampled_count(header->samples, header->rate, engine::sound_rate);
+  const std::uint64_t most = std::uint64_t{seconds_max} * engine::sound_rate;
+  const decode_order what{decode_kind::sound, seconds_max, 0, file.size()};
+  const auto read = [&](int from, const decode_answer& head, clock::time_point until) {
+    return read_samples(from, head, count, most, until);
+  };
+  return run<engine::sound>(what, file, &engine::decoder_counts::sounds, sound_time, read);
 }
 
 }  // namespace orcd::app

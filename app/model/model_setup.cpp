@@ -128,7 +128,8 @@ result<engine::served_model> open_model(const options& opts) {
   if (!model) return model;
   plan_cache(opts, model->plan_for);
   if (opts.media.projector.empty()) return model;
-  const auto added = engine::add_projector(*model, opts.media.projector, opts.media.image_tokens_max,
+  const auto added = engine::add_projector(*model, opts.media.projector,
+                                           {opts.media.image_tokens_max, opts.media.audio_seconds_max},
                                            opts.media.cache_mib * mebibyte);
   if (!added) return added.error();
   return model;

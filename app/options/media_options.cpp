@@ -1,4 +1,4 @@
-// The options of media: the projector, and what pictures of requests may be.
+// The options of media: the projector, and what pictures and sounds of requests may be.
 #include <limits>
 
 #include "app/options/option_table.hpp"
@@ -37,8 +37,8 @@ std::vector<option_row> media_rows() {
   using m = media_options;
   return {
       {"", "mmproj", "LOCATION",
-       "Projector file of pictures (GGUF), as --model names a file: user messages may have pictures then "
-       "(default: none, and they are refused)",
+       "Projector file of pictures or of sounds (GGUF), as --model names a file: user messages may have such "
+       "media then (default: none, and they are refused)",
        assign_projector},
       number("image-max-tokens", &m::image_tokens_max, 256U, 65'536U,
              "Tokens that a picture becomes at most: a larger one gets fewer pixels"),
@@ -46,9 +46,12 @@ std::vector<option_row> media_rows() {
              "Bytes of a picture's file at most"),
       number("image-max-pixels", &m::image_pixels_max, std::uint64_t{1'024}, std::uint64_t{400'000'000},
              "Pixels of a picture at most, as its file says"),
-      number("max-images", &m::images_max, 1U, 1'000U, "Pictures of a request at most"),
+      number("audio-max-bytes", &m::audio_bytes_max, std::uint64_t{1'024}, std::uint64_t{64} << 20U,
+             "Bytes of a sound's file at most"),
+      number("audio-max-seconds", &m::audio_seconds_max, 1U, 3'600U, "Seconds that a sound lasts at most"),
+      number("max-images", &m::images_max, 1U, 1'000U, "Pictures, or sounds, of a request at most"),
       number("media-cache-mb", &m::cache_mib, 0U, 65'536U,
-             "MiB for pictures that went through the projector, beside those of running requests"),
+             "MiB for media that went through the projector, beside those of running requests"),
   };
 }
 
@@ -58,7 +61,8 @@ engine::result<void> check_media(const options& o) {
   };
   if (o.media.projector.empty()) {
     if (!o.media.limits_given) return {};
-    return refuse("limits of pictures are for a worker that takes them, which needs --mmproj", "mmproj");
+    return refuse("limits of pictures and sounds are for a worker that takes them, which needs --mmproj",
+                  "mmproj");
   }
   if (o.backend == backend_kind::cuda) {
     return refuse("--mmproj is not supported by the cuda backend yet; --backend host takes projectors",

@@ -438,7 +438,7 @@ std::vector<option_row> make_table() {
   add("Requests", request_rows());
   add("Where a request does not say it", sampling_rows());
   add("LoRA adapters", lora_rows());
-  add("Pictures", media_rows());
+  add("Pictures and sounds", media_rows());
   add("RoPE (replaces what the model file says)", rope_rows());
   add("Failover", failover_rows());
   add("Traces", trace_rows());

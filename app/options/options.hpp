@@ -85,7 +85,9 @@ struct media_options {
   std::uint32_t image_tokens_max = 4'096;
   std::uint64_t image_bytes_max = 20ULL << 20U;
   std::uint64_t image_pixels_max = 50'000'000;
-  std::uint32_t images_max = 16;
+  std::uint32_t images_max = 16;  ///< or sounds, of a request
+  std::uint64_t audio_bytes_max = 20ULL << 20U;
+  std::uint32_t audio_seconds_max = 600;
   std::uint32_t cache_mib = 64;  ///< beside what running requests need
   bool limits_given = false;
 };

@@ -9,10 +9,11 @@
 #include "app/worker/reloads.hpp"
 #include "app/worker/start_words.hpp"
 #include "engine/grammar/grammar.hpp"
+#include "engine/media/log_mel.hpp"
 #include "engine/served/breaker_tokens.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "gpu/memory/allocation_counter.hpp"
-#include "net/status/picture_metrics.hpp"
+#include "net/status/media_metrics.hpp"
 
 namespace orcd::app {
 namespace {
@@ -67,7 +68,7 @@ std::optional<start_failure> start_up::open() {
   if (!model) return model.error();
   model_.emplace(std::move(*model));
   if (stop_asked()) return stopped_by_signal();
-  if (const auto taken = take_pictures(); !taken) return taken.error();
+  if (const auto taken = take_media(); !taken) return taken.error();
   return std::nullopt;
 }
 
@@ -77,7 +78,10 @@ std::optional<start_failure> start_up::describe(std::optional<std::uint32_t> eng
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
   }
   identity_ = make_identity(opts_, *model_);
-  if (model_->projector) identity_.projector = model_->projector->spec.projector;
+  if (model_->projector) {
+    identity_.projector = model_->projector->spec.projector;
+    identity_.projector_hears = model_->projector->spec.sound.has_value();
+  }
   if (engine) identity_.engine_id = *engine;
   const auto trained = model_->spec.spec.context_length;
   if (opts_.context > trained && !opts_.rope.scaling) {
@@ -92,16 +96,17 @@ std::optional<start_failure> start_up::describe(std::optional<std::uint32_t> eng
 }
 
 /// The decoder is there before the device begins.
-result<void> start_up::take_pictures() {
+result<void> start_up::take_media() {
   if (!model_->projector) return {};
   decoder_.emplace(decoder_process::usual_program());
   if (const auto started = decoder_->start(); !started) return started;
   const media_options& media = opts_.media;
-  auto input = engine::picture_input::make(
-      *model_->projector, *model_->tokenizer, *decoder_,
-      {media.images_max, media.image_bytes_max, media.image_pixels_max, media.image_tokens_max});
+  auto input =
+      engine::media_input::make(*model_->projector, *model_->tokenizer, *decoder_,
+                                {media.images_max, media.image_bytes_max, media.image_pixels_max,
+                                 media.image_tokens_max, media.audio_bytes_max, media.audio_seconds_max});
   if (!input) return input.error();
-  pictures_.emplace(std::move(*input));
+  media_.emplace(std::move(*input));
   return {};
 }
 
@@ -211,11 +216,32 @@ net::server_context start_up::context(engine::job_service& jobs, engine::admissi
           .chat = chat(),
           .tokens = engine::grammar::make_token_table(*model_->tokenizer, model_->spec.spec.vocab),
           .pairs = model_->pairs ? &*model_->pairs : nullptr,
-          .pictures = pictures_ ? &*pictures_ : nullptr};
+          .media = media_ ? &*media_ : nullptr};
 }
 
-std::string start_up::picture_metrics() const {
-  return decoder_ ? net::render_picture_metrics(decoder_->counts()) : std::string();
+std::string start_up::media_metrics() const {
+  return decoder_ ? net::render_media_metrics(decoder_->counts()) : std::string();
+}
+
+void start_up::narrate_projector(std::uint64_t bytes) {
+  const engine::tower_spec& spec = model_->projector->spec;
+  const std::string_view name = spec.projector;
+  if (spec.sound) {
+    const std::uint32_t chunks =
+        engine::chunks_of(std::uint64_t{opts_.media.audio_seconds_max} * engine::sound_rate);
+    narrator_.narrate(severity::info, "projector", "Messages may have sounds",
+                      {{"projector", name},
+                       {"kinds", std::string_view("audio")},
+                       {"tokens_a_sound_max", std::uint64_t{chunks} * spec.view_rows_max()},
+                       {"bytes", bytes}});
+    return;
+  }
+  narrator_.narrate(severity::info, "projector", "Messages may have pictures",
+                    {{"projector", name},
+                     {"kinds", std::string_view("image")},
+                     {"tokens_a_picture_max",
+                      std::uint64_t{std::min(spec.picture_rows_max(), opts_.media.image_tokens_max)}},
+                     {"bytes", bytes}});
 }
 
 void start_up::note_loaded(const engine::memory_plan& plan, double load_ms, engine::worker_state& state) {
@@ -233,15 +259,7 @@ void start_up::note_loaded(const engine::memory_plan& plan, double load_ms, engi
   state.load_seconds = load_ms / 1000.0;
   narrate_loaded(narrator_, state, identity_, plan, load_ms);
   narrate_groups(narrator_, device_->kv_pages(), model_->plan_for.boundaries);
-  if (model_->projector) {
-    const engine::tower_spec& spec = model_->projector->spec;
-    narrator_.narrate(severity::info, "projector", "Messages may have pictures",
-                      {{"projector", std::string_view(spec.projector)},
-                       {"kinds", std::string_view("image")},
-                       {"tokens_a_picture_max",
-                        std::uint64_t{std::min(spec.picture_rows_max(), opts_.media.image_tokens_max)}},
-                       {"bytes", plan.media_bytes}});
-  }
+  if (model_->projector) narrate_projector(plan.media_bytes);
   if (const auto room = model_->plan_for.adapters; room.count > 0) {
     narrator_.narrate(severity::info, "adapter_room", "There is room for LoRA adapters",
                       {{"adapters", std::uint64_t{room.count}},

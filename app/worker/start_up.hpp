@@ -15,7 +15,7 @@
 #include "engine/base/narration.hpp"
 #include "engine/conversation/chat_format.hpp"
 #include "engine/schedule/scheduler.hpp"
-#include "engine/served/picture_input.hpp"
+#include "engine/served/media_input.hpp"
 #include "engine/served/served_model.hpp"
 #include "engine/worker_state.hpp"
 #include "net/http/current_keys.hpp"
@@ -64,13 +64,14 @@ class start_up {
   /// Read on the io thread only, where sessions are.
   [[nodiscard]] engine::worker_identity& identity() noexcept { return identity_; }
   /// Families of /metrics; empty without a projector. Any thread.
-  [[nodiscard]] std::string picture_metrics() const;
+  [[nodiscard]] std::string media_metrics() const;
   /// Frees the device's memory; on the thread that allocated it.
   void end_device() noexcept { device_.reset(); }
 
  private:
   [[nodiscard]] engine::result<void> read_chat();
-  [[nodiscard]] engine::result<void> take_pictures();
+  [[nodiscard]] engine::result<void> take_media();
+  void narrate_projector(std::uint64_t bytes);
   [[nodiscard]] answer_facts facts() const;
 
   const options& opts_;
@@ -81,7 +82,7 @@ class start_up {
   std::optional<engine::chat_format> chat_;
   std::unique_ptr<engine::accelerator> device_;
   std::optional<decoder_process> decoder_;  ///< with a projector
-  std::optional<engine::picture_input> pictures_;
+  std::optional<engine::media_input> media_;
   std::string header_;  ///< header_digest() of the model's file
   text_digests texts_;
 };

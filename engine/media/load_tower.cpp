@@ -6,11 +6,11 @@
 #include "engine/base/sha256.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/media/projector_table.hpp"
+#include "engine/media/tower_tensors.hpp"
 
 namespace orcd::engine {
 namespace {
 
-constexpr std::string_view prefix = "clip.vision";
 constexpr std::uint32_t side_max = 4'096;
 constexpr std::uint32_t patch_max = 64;
 /// A layer has at least this many tensors, so a file's size bounds the layers it can claim.
@@ -36,24 +36,23 @@ bool flag_of(const gguf_file& file, std::string_view key) {
 
 result<const projector_kind*> choose_kind(const gguf_file& file) {
   if (text_of(file, "general.architecture") != "clip") {
-    return no_projector(file, "is no projector of images (general.architecture is " +
+    return no_projector(file, "is no projector of images or sounds (general.architecture is " +
                                   in_quotes(text_of(file, "general.architecture")) + ", not 'clip')");
   }
   const bool sound = flag_of(file, "clip.has_audio_encoder");
-  if (!flag_of(file, "clip.has_vision_encoder")) {
-    return no_projector(file, sound
-                                  ? "is a projector of sound, which is not supported; projectors of "
-                                    "pictures are: " +
-                                        supported_projectors()
-                                  : "key 'clip.has_vision_encoder' is not true: it has no tower of pictures");
+  const bool pictures = flag_of(file, "clip.has_vision_encoder");
+  if (!pictures && !sound) {
+    return no_projector(file,
+                        "neither key 'clip.has_vision_encoder' nor 'clip.has_audio_encoder' is true: it has "
+                        "no tower of pictures or sounds");
   }
-  if (sound)
+  if (pictures && sound)
     return no_projector(file, "has a tower of sound beside its tower of pictures, which is not supported");
   std::string_view name = text_of(file, "clip.projector_type");
-  if (name.empty()) name = text_of(file, "clip.vision.projector_type");
+  if (name.empty()) name = text_of(file, sound ? "clip.audio.projector_type" : "clip.vision.projector_type");
   if (name.empty()) return no_projector(file, "key 'clip.projector_type' is missing");
   for (const projector_kind& kind : projector_kinds())
-    if (kind.name == name) return &kind;
+    if (kind.name == name && kind.sounds == sound) return &kind;
   return no_projector(
       file, "projector " + in_quotes(name) + " is not supported; supported are " + supported_projectors());
 }
@@ -76,12 +75,12 @@ void read_colours(hparam_reader& from, const char* key, bool positive, std::arra
   }
 }
 
-void read_common_tower(hparam_reader& from, tower_spec& spec) {
+void read_common_tower(hparam_reader& from, tower_spec& spec, double usual_eps) {
   using limits = hparam_limits;
   spec.width = from.count("embedding_length", 1, limits::embedding);
   spec.ffn = from.count("feed_forward_length", 1, limits::ffn);
   spec.heads = from.count("attention.head_count", 1, limits::heads);
-  spec.eps = from.number("attention.layer_norm_epsilon", 1e-12, 1.0, 1e-6);
+  spec.eps = from.number("attention.layer_norm_epsilon", 1e-12, 1.0, usual_eps);
   spec.out_width = from.count("projection_dim", 1, limits::embedding);
   if (spec.width % spec.heads != 0 || spec.width / spec.heads > limits::head_dim) {
     from.problems().add("key '" + from.full("attention.head_count") + "' is " + std::to_string(spec.heads) +
@@ -89,6 +88,9 @@ void read_common_tower(hparam_reader& from, tower_spec& spec) {
                         " into heads of at most " + std::to_string(limits::head_dim));
     spec.heads = spec.width;
   }
+}
+
+void read_picture_rules(hparam_reader& from, tower_spec& spec) {
   picture_rules& pictures = spec.pictures;
   pictures.side = from.count("image_size", 1, side_max);
   pictures.patch = from.count("patch_size", 1, patch_max);
@@ -131,118 +133,10 @@ void find_deepstack(hparam_reader& from, tower_spec& spec, std::vector<tower_lay
   }
 }
 
-/// Binds tensors, whose types and shapes are checked.
-class binder {
- public:
-  binder(const gguf_file& file, problem_list& problems) : file_(file), problems_(problems) {}
-
-  /// `cols` by `rows`; rows 0: a vector, which must be F32.
-  void bind(tensor_view& to, const std::string& name, std::uint64_t cols, std::uint64_t rows,
-            bool required = true) {
-    const tensor_view* const found = file_.find_tensor(name);
-    if (found == nullptr) {
-      if (required) problems_.add("tensor " + in_quotes(name) + " is missing");
-      return;
-    }
-    to = *found;
-    flatten(to, rows);
-    const bool fits = to.extents[0] == cols && to.extents[1] == std::max<std::uint64_t>(rows, 1) &&
-                      to.extents[2] == 1 && to.extents[3] == 1;
-    if (!fits) {
-      problems_.add("tensor " + in_quotes(name) + " has " + shape_of(*found) + " values; it must have " +
-                    std::to_string(cols) + (rows == 0 ? "" : " x " + std::to_string(rows)));
-    }
-    const bool vector = rows == 0;
-    const bool known =
-        to.type == ggml_type::f32 ||
-        (!vector && (to.type == ggml_type::f16 || to.type == ggml_type::bf16 || to.type == ggml_type::q8_0));
-    if (known) return;
-    problems_.add("tensor " + in_quotes(name) + " has type " + std::string(traits_of(to.type).name) +
-                  (vector ? "; it must be F32" : "; it must be F32, F16, BF16 or Q8_0"));
-  }
-
- private:
-  /// A kernel of a convolution is a matrix whose columns are its first three extents; a vector may be told as
-  /// a column.
-  static void flatten(tensor_view& of, std::uint64_t rows) {
-    if (of.extents[3] > 1 || of.dims == 4) {
-      of.extents = {of.extents[0] * of.extents[1] * of.extents[2], of.extents[3], 1, 1};
-    } else if (rows == 0 && of.extents[0] == 1) {
-      of.extents = {of.extents[1], 1, of.extents[2], 1};
-    }
-  }
-  static std::string shape_of(const tensor_view& of) {
-    std::string out = std::to_string(of.extents[0]);
-    for (std::uint32_t i = 1; i < of.dims; ++i) out += " x " + std::to_string(of.extents.at(i));
-    return out;
-  }
-
-  const gguf_file& file_;
-  problem_list& problems_;
-};
-
-/// Older files call the second matrix of the feed-forward the first: their ffn_down has the tower's width as
-/// its input.
-bool has_swapped_names(const gguf_file& file, const tower_spec& spec) {
-  const tensor_view* const down = file.find_tensor("v.blk.0.ffn_down.weight");
-  return down != nullptr && spec.width != spec.ffn && down->extents[0] == spec.width &&
-         down->extents[1] == spec.ffn;
-}
-
-/// Values of a row that squares of patches are joined to.
-std::uint64_t joined_width(const tower_spec& spec) noexcept {
-  return std::uint64_t{spec.width} * spec.pictures.merge * spec.pictures.merge;
-}
-
-void bind_merger(const tower_spec& spec, binder& bind, const std::string& first, const std::string& second,
-                 tower_merger& to) {
-  const std::uint64_t joined = joined_width(spec);
-  bind.bind(to.first, first + ".weight", joined, joined);
-  bind.bind(to.first_bias, first + ".bias", joined, 0, false);
-  bind.bind(to.second, second + ".weight", joined, spec.out_width);
-  bind.bind(to.second_bias, second + ".bias", spec.out_width, 0, false);
-}
-
-void bind_layers(const gguf_file& file, const tower_spec& spec, binder& bind, tower_weights& weights) {
-  const bool swapped = has_swapped_names(file, spec);
-  const std::uint64_t w = spec.width;
-  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
-    tower_layer& layer = weights.layers[i];
-    const std::string at = "v.blk." + std::to_string(i) + ".";
-    const auto both = [&](tensor_view& weight, tensor_view& bias, const char* name, std::uint64_t cols,
-                          std::uint64_t rows) {
-      bind.bind(weight, at + name + ".weight", cols, rows);
-      bind.bind(bias, at + name + ".bias", rows, 0, false);
-    };
-    const auto norm = [&](tensor_view& weight, tensor_view& bias, const char* name) {
-      bind.bind(weight, at + name + ".weight", w, 0);
-      if (spec.norm == norm_kind::layer) bind.bind(bias, at + name + ".bias", w, 0);
-    };
-    norm(layer.norm_1, layer.norm_1_bias, "ln1");
-    norm(layer.norm_2, layer.norm_2_bias, "ln2");
-    if (file.find_tensor(at + "attn_qkv.weight") != nullptr) {
-      both(layer.qkv, layer.qkv_bias, "attn_qkv", w, 3 * w);
-    } else {
-      both(layer.q, layer.q_bias, "attn_q", w, w);
-      both(layer.k, layer.k_bias, "attn_k", w, w);
-      both(layer.v, layer.v_bias, "attn_v", w, w);
-    }
-    both(layer.out, layer.out_bias, "attn_out", w, w);
-    if (has_gate(spec.activation)) both(layer.gate, layer.gate_bias, "ffn_gate", w, spec.ffn);
-    both(layer.up, layer.up_bias, swapped ? "ffn_down" : "ffn_up", w, spec.ffn);
-    both(layer.down, layer.down_bias, swapped ? "ffn_up" : "ffn_down", spec.ffn, w);
-    if (layer.deepstack) {
-      const std::string name = "v.deepstack." + std::to_string(i) + ".";
-      bind.bind(layer.deepstack->norm, name + "norm.weight", joined_width(spec), 0);
-      bind.bind(layer.deepstack->norm_bias, name + "norm.bias", joined_width(spec), 0);
-      bind_merger(spec, bind, name + "fc1", name + "fc2", *layer.deepstack);
-    }
-  }
-}
-
-void bind_tower(const gguf_file& file, const projector_kind& kind, const tower_spec& spec,
-                problem_list& problems, tower_weights& weights) {
-  binder bind(file, problems);
+void bind_tower(const gguf_file& file, const projector_kind& kind, tower_spec& spec, problem_list& problems,
+                tower_weights& weights) {
+  if (kind.sounds) return bind_sound_tower(file, spec, problems, weights);
+  tower_binder bind(file, problems);
   const picture_rules& pictures = spec.pictures;
   const std::uint64_t side = pictures.side / pictures.patch;
   const std::uint64_t patch = 3ULL * pictures.patch * pictures.patch;
@@ -253,15 +147,15 @@ void bind_tower(const gguf_file& file, const projector_kind& kind, const tower_s
     bind.bind(weights.positions, "v.position_embd.weight", spec.width, side * side);
   bind.bind(weights.post_norm, "v.post_ln.weight", spec.width, 0);
   if (spec.norm == norm_kind::layer) bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
-  const std::uint64_t in = spec.merge == tower_merge::concatenate ? joined_width(spec) : spec.width;
+  const std::uint64_t in = spec.merge == tower_merge::concatenate ? spec.joined_width() : spec.width;
   if (kind.projection == nullptr)
-    bind_merger(spec, bind, "mm.0", "mm.2", weights.merger);
+    bind_tower_merger(spec, bind, "mm.0", "mm.2", weights.merger);
   else if (spec.transposed_projection)
     bind.bind(weights.projection, kind.projection, spec.out_width, in);
   else
     bind.bind(weights.projection, kind.projection, in, spec.out_width);
   if (kind.merge_norm != nullptr) bind.bind(weights.merge_norm, kind.merge_norm, spec.width, 0);
-  bind_layers(file, spec, bind, weights);
+  bind_tower_layers("v.blk.", file, spec, bind, weights);
 }
 
 /// How rows of pictures are turned and what is added to them in the text model must come from the same model.
@@ -289,9 +183,9 @@ void check_text_model(hparam_reader& from, const tower_spec& spec, const model_s
     add("key '" + from.full("projection_dim") + "' is " + std::to_string(spec.out_width) +
         ", but the model's width is " + std::to_string(text.embedding));
   }
-  if (text.pooling) add("the model embeds or ranks texts, and takes no pictures");
-  if (text.norms != norm_placement::before || !text.causal)
-    add("the model is an encoder, and takes no pictures");
+  const std::string nothing = spec.sound ? "takes no sounds" : "takes no pictures";
+  if (text.pooling) add("the model embeds or ranks texts, and " + nothing);
+  if (text.norms != norm_placement::before || !text.causal) add("the model is an encoder, and " + nothing);
   check_rows(from, spec, text);
   if (!spec.rows_see_each_other) return;
   for (const layer_spec& layer : text.layers) {
@@ -320,11 +214,17 @@ std::string digest_of(const gguf_file& file, const tower_spec& spec) {
 
 }  // namespace
 
+std::uint64_t tower_spec::joined_width() const noexcept {
+  return std::uint64_t{width} * (sound ? sound->stack : pictures.merge * pictures.merge);
+}
+
 std::uint32_t tower_spec::patches_max() const noexcept {
+  if (sound) return chunk_frames / 2;
   return view_rows_max() * pictures.merge * pictures.merge;
 }
 
 std::uint32_t tower_spec::view_rows_max() const noexcept {
+  if (sound) return chunk_frames / 2 / sound->stack;
   if (pictures.layout == picture_layout::multiples)
     return static_cast<std::uint32_t>(pictures.pixels_max / pictures.factor / pictures.factor);
   const std::uint32_t side = pictures.side / pictures.patch / pictures.merge;
@@ -332,7 +232,7 @@ std::uint32_t tower_spec::view_rows_max() const noexcept {
 }
 
 std::uint32_t tower_spec::picture_rows_max() const noexcept {
-  if (pictures.layout != picture_layout::tiles) return view_rows_max();
+  if (sound || pictures.layout != picture_layout::tiles) return view_rows_max();
   const std::uint32_t tiles = (pictures.longest + pictures.side - 1) / pictures.side;
   return (tiles * tiles + 1) * view_rows_max();
 }
@@ -354,16 +254,18 @@ result<tower> load_tower(gguf_file file, const model_spec* text) {
   const auto kind = choose_kind(file);
   if (!kind) return kind.error();
   problem_list problems("the projector", "mmproj");
-  hparam_reader from(file, prefix, problems);
+  const bool sounds = (*kind)->sounds;
+  hparam_reader from(file, sounds ? "clip.audio" : "clip.vision", problems);
   tower_spec spec;
   tower_weights weights;
   spec.projector = (*kind)->name;
   spec.name = text_of(file, "general.name");
-  read_common_tower(from, spec);
+  read_common_tower(from, spec, sounds ? 1e-5 : 1e-6);
+  if (!sounds) read_picture_rules(from, spec);
   (*kind)->read(from, spec);
-  check_activation(from, spec);
+  if (!sounds) check_activation(from, spec);
   weights.layers.resize(count_layers(from));
-  find_deepstack(from, spec, weights.layers);
+  if (!sounds) find_deepstack(from, spec, weights.layers);
   if (problems.empty()) bind_tower(file, **kind, spec, problems, weights);
   if (text != nullptr && problems.empty()) check_text_model(from, spec, *text);
   if (!problems.empty()) return problems.to_error(file.location());

@@ -1,7 +1,8 @@
 // gemma3: 4 x 4 patches averaged into 256 rows, of pictures stretched to a square. idefics3 (SmolVLM):
 // squares of patches one after the other, of pictures cut into tiles. qwen2.5vl_merger and qwen3vl_merger:
-// pictures of any size, whose 2 x 2 patches become one row. Texts around them: transformers 5.24,
-// processing_gemma3.py, processing_idefics3.py, processing_qwen2_5_vl.py and processing_qwen3_vl.py; sizes:
+// pictures of any size, whose 2 x 2 patches become one row. voxtral: Whisper's tower, four positions one
+// after the other. Texts around them: transformers 5.24, processing_gemma3.py, processing_idefics3.py,
+// processing_qwen2_5_vl.py and processing_qwen3_vl.py, and mistral-common; sizes:
 // image_processing_qwen2_vl.py.
 #include "engine/media/projector_table.hpp"
 
@@ -114,11 +115,27 @@ void read_qwen3(hparam_reader& from, tower_spec& spec) {
   spec.position_side = spec.pictures.side / std::max(spec.pictures.patch, 1U);
 }
 
+void read_voxtral(hparam_reader& from, tower_spec& spec) {
+  constexpr std::uint32_t bins_max = 256;
+  sound_rules sound;
+  sound.bins = from.count("num_mel_bins", 1, bins_max);
+  sound.stack = from.count("projector.stack_factor", 1, chunk_frames / 2, 4);
+  if (chunk_frames / 2 % sound.stack != 0) {
+    from.problems().add("key '" + from.full("projector.stack_factor") + "' is " +
+                        std::to_string(sound.stack) + "; it must divide the " +
+                        std::to_string(chunk_frames / 2) + " positions of a chunk");
+  }
+  spec.sound = sound;
+  spec.activation = ffn_activation::gelu;
+  spec.text = {.placeholder = "[AUDIO]", .token = "[AUDIO]", .before = "[BEGIN_AUDIO]", .part = "audio"};
+}
+
 constexpr std::array kinds{
     projector_kind{"gemma3", read_gemma3, "mm.input_projection.weight", "mm.soft_emb_norm.weight"},
     projector_kind{"idefics3", read_idefics3, "mm.model.fc.weight", nullptr},
     projector_kind{"qwen2.5vl_merger", read_qwen25, nullptr, nullptr},
     projector_kind{"qwen3vl_merger", read_qwen3, nullptr, nullptr},
+    projector_kind{"voxtral", read_voxtral, nullptr, nullptr, true},
 };
 
 }  // namespace

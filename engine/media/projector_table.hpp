@@ -16,6 +16,7 @@ struct projector_kind {
   void (*read)(hparam_reader& from, tower_spec& spec);
   const char* projection;  ///< the tensor's name; null: there is a tower_merger
   const char* merge_norm;  ///< likewise; null: there is none
+  bool sounds = false;     ///< a tower of sounds
 };
 
 [[nodiscard]] std::span<const projector_kind> projector_kinds() noexcept;

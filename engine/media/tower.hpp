@@ -1,5 +1,5 @@
-// What a projector file holds, as data: the tower that turns pictures into rows of the text model's width,
-// how it wants its pictures, and how the text stands around their rows. Forward passes branch on these fields
+// What a projector file holds, as data: the tower that turns pictures or sounds into rows of the text model's
+// width, how it wants them, and how the text stands around their rows. Forward passes branch on these fields
 // and never on a projector's name. Immutable once loaded; any thread.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/tensor_view.hpp"
 #include "engine/media/picture.hpp"
+#include "engine/media/sound.hpp"
 #include "engine/model/model_spec.hpp"
 
 namespace orcd::engine {
@@ -26,17 +27,19 @@ enum class tower_merge { average, concatenate };
 /// view's; a patch has what lies at its place, between four of them. none: nothing is added.
 enum class tower_positions { each, between, none };
 
-/// The text around a picture's rows, each row being one `token`. What is empty is not written.
+/// The text around a medium's rows, each row being one `token`. What is empty is not written.
 struct picture_text {
-  std::string placeholder;  ///< what templates write where a picture stands
+  std::string placeholder;  ///< what templates write where a medium stands
   std::string token;
-  std::string before = {}, after = {};  ///< of a picture with one view
+  std::string before = {}, after = {};  ///< of a picture with one view, and of a sound
+  std::string part = "image";           ///< what lists of parts call a medium
   std::string tile_before = {};         ///< before each tile's rows: "{row}" and "{column}" count from 1
   std::string row_after = {};           ///< after each row of tiles
   std::string whole_before = {}, whole_after = {};  ///< around the view behind the tiles
 };
 
-/// Two matrices with the exact GELU between them, of squares of patches joined to one row. `norm`: a
+/// Two matrices with the exact GELU between them, of squares of patches, or positions of a sound, joined to
+/// one row. `norm`: a
 /// LayerNorm of the joined row before them, where there is one.
 struct tower_merger {
   tensor_view norm, norm_bias;
@@ -55,9 +58,11 @@ struct tower_layer {
 };
 
 struct tower_weights {
-  tensor_view patch, patch_bias;  ///< [width] rows of (channel, y, x)
-  tensor_view second_frame;       ///< tower_spec::two_frames: added to `patch`
-  tensor_view positions;          ///< [places][width], see tower_positions
+  tensor_view patch, patch_bias;    ///< [width] rows of (channel, y, x)
+  tensor_view second_frame;         ///< tower_spec::two_frames: added to `patch`
+  tensor_view conv_1, conv_1_bias;  ///< of sounds: [width] rows of (bin, frame), three frames each
+  tensor_view conv_2, conv_2_bias;  ///< [width] rows of (channel, frame), likewise; every second place
+  tensor_view positions;            ///< [places][width], see tower_positions
   tensor_view post_norm, post_norm_bias;
   tensor_view merge_norm;  ///< tower_merge::average
   tensor_view projection;  ///< see tower_spec::transposed_projection; without it there is
@@ -65,18 +70,20 @@ struct tower_weights {
   std::vector<tower_layer> layers;
 };
 
-/// A transformer without a mask, with norms before its halves and after the last layer.
+/// A transformer without a mask, with norms before its halves and after the last layer. Of sounds two
+/// convolutions stand before it, each with the exact GELU behind it.
 struct tower_spec {
-  std::string projector;  ///< clip.projector_type, for display only
-  std::string name;       ///< general.name, or empty
-  picture_rules pictures;
+  std::string projector;             ///< clip.projector_type, for display only
+  std::string name;                  ///< general.name, or empty
+  picture_rules pictures;            ///< where there is no `sound`
+  std::optional<sound_rules> sound;  ///< then it takes sounds, and no pictures
   picture_text text;
   std::uint32_t width = 0;
   std::uint32_t heads = 0;  ///< of width / heads values each
   std::uint32_t ffn = 0;
   double eps = 1e-6;  ///< of all norms
   norm_kind norm = norm_kind::layer;
-  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, or swiglu
+  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, gelu or swiglu
   tower_positions positions = tower_positions::each;
   std::uint32_t position_side = 0;  ///< tower_positions::between: of the grid of rows
   /// Heads are turned by the patch's line in the first half of their pairs, by its column in the second.
@@ -88,6 +95,7 @@ struct tower_spec {
   bool two_frames = false;  ///< patches are those of two frames of a film; a picture is both
   tower_merge merge = tower_merge::concatenate;
   bool transposed_projection = false;  ///< its rows are inputs
+  std::uint32_t inner_width = 0;       ///< of sounds: between the matrices of the merger
   std::uint32_t out_width = 0;         ///< of a row: the text model's
   std::uint32_t deepstack = 0;         ///< parts behind it, of out_width values each
   /// Rows of one view see each other in the text model, those behind them too.
@@ -95,8 +103,10 @@ struct tower_spec {
   bool rows_are_grid = false;  ///< the text model turns them by line and column (rope_axes)
 
   [[nodiscard]] std::uint32_t head_width() const noexcept { return width / heads; }
+  /// Values of a row that squares of patches, or positions of a sound, are joined to.
+  [[nodiscard]] std::uint64_t joined_width() const noexcept;
   [[nodiscard]] std::uint32_t row_width() const noexcept { return out_width * (1 + deepstack); }
-  /// Patches of the largest view.
+  /// Patches of the largest view; positions of a sound's chunk, which is its view.
   [[nodiscard]] std::uint32_t patches_max() const noexcept;
   /// Rows of the largest view, and of the picture with the most rows.
   [[nodiscard]] std::uint32_t view_rows_max() const noexcept;

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/portable_log.hpp"
 #include "engine/sampling/dry.hpp"
 #include "engine/sampling/likelihood_cut.hpp"
 #include "engine/sampling/portable_exp.hpp"
-#include "engine/sampling/portable_log.hpp"
 #include "engine/sampling/scores.hpp"
 
 namespace orcd::engine {

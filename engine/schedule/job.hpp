@@ -14,7 +14,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
-#include "engine/media/picture.hpp"
+#include "engine/media/prepared_medium.hpp"
 #include "engine/model/pooling.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
@@ -41,10 +41,10 @@ struct media_run {
   std::uint32_t first = 0;  ///< of the medium's rows
 };
 
-/// A picture of a job's prompt.
+/// A picture or a sound of a job's prompt.
 struct job_medium {
-  std::shared_ptr<const prepared_picture> picture;
-  std::string digest;           ///< 64 hexadecimal digits, of its pixels, its tower and what it was asked for
+  std::shared_ptr<const prepared_medium> content;
+  std::string digest;           ///< 64 hexadecimal digits, of what its tower gets, and of the tower
   std::uint32_t rows = 0;       ///< that it becomes
   std::vector<media_run> runs;  ///< in order; together they are the rows, each once
   bool see_each_other = false;  ///< the rows of a run
@@ -131,7 +131,7 @@ struct job_request {
   /// Text that the output is expected to repeat, as drafts (engine/schedule/draft_source.hpp). Changes no
   /// token of the output.
   std::vector<token_id> prediction = {};
-  /// Pictures of the prompt, in order. Then the prompt's last token is none of theirs, and score_from is 0.
+  /// Media of the prompt, in order. Then the prompt's last token is none of theirs, and score_from is 0.
   std::vector<job_medium> media = {};
 
   /// Tokens of the prompt, or of all inputs together.

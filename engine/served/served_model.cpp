@@ -5,6 +5,7 @@
 
 #include "engine/base/kv_window.hpp"
 #include "engine/base/sha256.hpp"
+#include "engine/media/log_mel.hpp"
 #include "engine/model/not_a_model.hpp"
 
 namespace orcd::engine {
@@ -110,16 +111,27 @@ result<served_model> open_served_model(const model_source& source) {
                       std::move(pairs)};
 }
 
-result<void> add_projector(served_model& model, const std::string& location, std::uint32_t picture_tokens_max,
+namespace {
+
+/// Rows of the largest medium that a request can have; those of a sound must fit its context.
+std::uint32_t rows_max(const tower_spec& spec, largest_medium most, std::uint32_t context) {
+  if (!spec.sound)
+    return std::max(spec.view_rows_max(), std::min(spec.picture_rows_max(), most.picture_tokens));
+  const std::uint32_t rows = chunks_of(std::uint64_t{most.sound_seconds} * sound_rate) * spec.view_rows_max();
+  return std::max(spec.view_rows_max(), std::min(rows, context));
+}
+
+}  // namespace
+
+result<void> add_projector(served_model& model, const std::string& location, largest_medium most,
                            std::uint64_t cache_bytes) {
   auto opened = open_tower(location, model.spec.spec);
   if (!opened) return opened.error();
-  limit_rows(opened->spec, picture_tokens_max);
+  limit_rows(opened->spec, most.picture_tokens);
   model.projector = std::make_unique<const tower>(std::move(*opened));
   const tower_spec& spec = model.projector->spec;
   const std::uint64_t block_bytes = std::uint64_t{media_block_rows} * spec.row_width() * sizeof(float);
-  const std::uint32_t rows =
-      std::max(spec.view_rows_max(), std::min(spec.picture_rows_max(), picture_tokens_max));
+  const std::uint32_t rows = rows_max(spec, most, model.plan_for.context_tokens);
   const std::uint64_t of_slots = std::uint64_t{model.plan_for.slots} * pages_over(rows, media_block_rows);
   const std::uint64_t blocks = of_slots + cache_bytes / block_bytes;
   constexpr std::uint64_t blocks_max = 1U << 24U;

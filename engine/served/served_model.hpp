@@ -41,10 +41,15 @@ struct served_model {
   std::unique_ptr<const tower> projector{};  ///< null: it has none; plan_for points to it
 };
 
-/// Opens a projector for the model and plans room for what it makes: for the largest picture of each slot,
-/// and `cache_bytes` more. Errors: model_load_failed, param "mmproj".
+/// What a medium may be that there must be room for.
+struct largest_medium {
+  std::uint32_t picture_tokens = 0;
+  std::uint32_t sound_seconds = 0;
+};
+/// Opens a projector for the model and plans room for what it makes: for the largest medium of each slot, and
+/// `cache_bytes` more. Errors: model_load_failed, param "mmproj".
 [[nodiscard]] result<void> add_projector(served_model& model, const std::string& location,
-                                         std::uint32_t picture_tokens_max, std::uint64_t cache_bytes);
+                                         largest_medium most, std::uint64_t cache_bytes);
 
 /// Errors: model_load_failed, with the file's name.
 [[nodiscard]] result<served_model> open_served_model(const model_source& source);

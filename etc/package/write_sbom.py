@@ -26,7 +26,8 @@ LICENCES = {'boost1.81': 'BSL-1.0', 'openssl': 'Apache-2.0', 'utf8proc': 'MIT AN
             'systemd': 'LGPL-2.1-or-later', 'gcc-12': 'GPL-3.0-or-later WITH GCC-exception-3.1',
             'glibc': 'LGPL-2.1-or-later', 'node-marked': 'MIT', 'yaml-cpp': 'MIT', 'icu': 'Unicode-DFS-2016',
             'node-katex': 'MIT AND OFL-1.1', 'libjpeg-turbo': 'IJG AND BSD-3-Clause AND Zlib',
-            'libpng1.6': 'libpng-2.0', 'libwebp': 'BSD-3-Clause', 'highlight.js': 'BSD-3-Clause'}
+            'libpng1.6': 'libpng-2.0', 'libwebp': 'BSD-3-Clause', 'highlight.js': 'BSD-3-Clause',
+            'mpg123': 'LGPL-2.1-only'}
 CUDA = 'LicenseRef-NVIDIA-CUDA-EULA'
 
 

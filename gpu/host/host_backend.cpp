@@ -109,12 +109,11 @@ class host_backend final : public engine::accelerator {
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   std::uint32_t draft_tokens() const noexcept override { return draft_tokens_; }
   std::uint32_t media_blocks() const noexcept override { return media_ ? config_.media.blocks : 0; }
-  void begin_picture(const engine::prepared_picture& picture,
-                     std::span<const std::uint32_t> blocks) override {
+  void begin_medium(const engine::prepared_medium& medium, std::span<const std::uint32_t> blocks) override {
     ORCD_ENSURE(media_.has_value());
-    media_->begin(picture, blocks);
+    media_->begin(medium, blocks);
   }
-  bool continue_picture() override { return media_->go_on(); }
+  bool continue_medium() override { return media_->go_on(); }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;

@@ -33,9 +33,9 @@ std::uint32_t host_media::rows_at_once(engine::media_room room) noexcept {
   return room.encoder->spec.view_rows_max();
 }
 
-void host_media::begin(const engine::prepared_picture& picture, std::span<const std::uint32_t> blocks) {
+void host_media::begin(const engine::prepared_medium& medium, std::span<const std::uint32_t> blocks) {
   blocks_.assign(blocks.begin(), blocks.end());
-  tower_.begin(picture, [this](std::uint32_t index) { return row(blocks_, index); });
+  tower_.begin(medium, [this](std::uint32_t index) { return row(blocks_, index); });
 }
 
 float* host_media::row(std::span<const std::uint32_t> blocks, std::uint32_t index) noexcept {

@@ -21,7 +21,7 @@ class host_media {
   /// Rows that must be in one step, because they see each other; 0: none must.
   [[nodiscard]] static std::uint32_t rows_at_once(engine::media_room room) noexcept;
 
-  void begin(const engine::prepared_picture& picture, std::span<const std::uint32_t> blocks);
+  void begin(const engine::prepared_medium& medium, std::span<const std::uint32_t> blocks);
   [[nodiscard]] bool go_on() { return tower_.go_on(); }
 
   /// What stands at a position, of which `parts` say something.
@@ -33,7 +33,7 @@ class host_media {
   std::uint32_t width_;  ///< of a row, with its parts for layers
   std::uint32_t blocks_count_;
   std::unique_ptr<float[]> rows_;      ///< [blocks][media_block_rows][width]
-  std::vector<std::uint32_t> blocks_;  ///< of the picture under way
+  std::vector<std::uint32_t> blocks_;  ///< of the medium under way
   host_tower tower_;
 };
 

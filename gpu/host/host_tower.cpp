@@ -25,7 +25,12 @@ constexpr engine::kv_types cache_types{engine::kv_type::f32, engine::kv_type::f3
 
 std::uint64_t merged_width(const engine::tower_spec& spec) noexcept {
   const bool joins = spec.merge == engine::tower_merge::concatenate;
-  return std::uint64_t{spec.width} * (joins ? spec.pictures.merge * spec.pictures.merge : 1);
+  return joins ? spec.joined_width() : spec.width;
+}
+
+/// What a position of a sound is made of, for the larger of the convolutions; two frames are a position.
+std::uint64_t conv_values(const engine::tower_spec& spec) noexcept {
+  return 3ULL * std::max(spec.width, 2 * spec.sound->bins);
 }
 
 /// Pages that a window's patches take.
@@ -61,6 +66,19 @@ std::vector<float> summed(const engine::tensor_view& first, const engine::tensor
   return out;
 }
 
+/// Rows of a convolution's inputs: of each place the values of a channel in the three places around it, then
+/// those of the next channel. What lies beyond an end is 0.
+void spread(const float* from, std::uint32_t places, std::uint32_t channels, std::uint32_t step, float* to) {
+  for (std::uint32_t place = 0; place < places; place += step) {
+    for (std::uint32_t channel = 0; channel < channels; ++channel, to += 3) {
+      const float* const at = from + std::size_t{place} * channels + channel;
+      to[0] = place == 0 ? 0.0F : at[-static_cast<std::ptrdiff_t>(channels)];
+      to[1] = at[0];
+      to[2] = place + 1 == places ? 0.0F : at[channels];
+    }
+  }
+}
+
 }  // namespace
 
 /// Values of each part of the memory.
@@ -71,13 +89,15 @@ struct host_tower::extents {
   explicit extents(const engine::tower_spec& spec) {
     const std::uint64_t patches = spec.patches_max();
     const std::uint64_t rows = spec.view_rows_max();
-    const std::uint64_t patch = 3ULL * spec.pictures.patch * spec.pictures.patch;
+    const std::uint64_t patch =
+        spec.sound ? conv_values(spec) : 3ULL * spec.pictures.patch * spec.pictures.patch;
     const std::uint64_t ffn = std::uint64_t{spec.ffn} * (engine::has_gate(spec.activation) ? 3 : 1);
     pages = engine::pages_over(spec.patches_max(), engine::kv_page_positions);
     if (spec.window > 0) pages = std::max(pages, window_pages(spec));
     stream = patches * spec.width;
     qkv = 3 * stream;
-    hidden = std::max(patches * std::max(ffn, patch), rows * merged_width(spec));
+    hidden = std::max(patches * std::max(ffn, patch),
+                      rows * std::max<std::uint64_t>(merged_width(spec), spec.inner_width));
     merged = rows * merged_width(spec);
     projected = rows * spec.row_width();
     cache = std::uint64_t{pages} * engine::kv_page_positions * spec.width;
@@ -110,37 +130,37 @@ host_tower::host_tower(const engine::tower& t, host::thread_pool& pool)
   values_ = take(of.cache);
   for (std::uint32_t page = 0; page < of.pages; ++page) pages_.push_back(static_cast<std::int32_t>(page));
   columns_.resize(spec_.patches_max());
-  engine::fill_pixel_values(spec_.pictures, pixel_values_);
+  if (!spec_.sound) engine::fill_pixel_values(spec_.pictures, pixel_values_);
   if (spec_.transposed_projection) projection_ = turned(t.weights.projection);
   if (spec_.two_frames) patch_ = summed(t.weights.patch, t.weights.second_frame);
 }
 
-void host_tower::begin(const engine::prepared_picture& picture, std::function<float*(std::uint32_t)> row) {
-  ORCD_ENSURE(!picture.views.empty());
-  picture_ = &picture;
+void host_tower::begin(const engine::prepared_medium& medium, std::function<float*(std::uint32_t)> row) {
+  ORCD_ENSURE(medium.parts() > 0 && (medium.sound() != nullptr) == spec_.sound.has_value());
+  medium_ = &medium;
   row_ = std::move(row);
   view_ = slice_ = 0;
   rows_done_ = 0;
 }
 
 bool host_tower::go_on() {
-  ORCD_ENSURE(picture_ != nullptr);
+  ORCD_ENSURE(medium_ != nullptr);
   const std::size_t layers = tower_.weights.layers.size();
   if (slice_ == 0)
-    embed();
+    spec_.sound ? embed_sound() : embed();
   else if (slice_ <= layers)
     run_layer(tower_.weights.layers[slice_ - 1]);
   else
     finish_view();
   if (++slice_ <= layers + 1) return false;
   slice_ = 0;
-  if (++view_ < picture_->views.size()) return false;
-  picture_ = nullptr;
+  if (++view_ < medium_->parts()) return false;
+  medium_ = nullptr;
   return true;
 }
 
 void host_tower::embed() {
-  const engine::picture& view = picture_->views[view_];
+  const engine::picture& view = medium_->picture()->views[view_];
   const std::uint32_t side = spec_.pictures.patch;
   layout_.set(view.height / side, view.width / side, pool_);
   deepstack_done_ = 0;
@@ -164,6 +184,22 @@ void host_tower::embed() {
   host::matmul({&product, 1}, pool_);
   if (spec_.positions == engine::tower_positions::each) add_positions();
   if (spec_.positions == engine::tower_positions::between) add_positions_between();
+}
+
+/// The first convolution's rows lie where Q, K and V come later, which have room for more.
+void host_tower::embed_sound() {
+  constexpr std::uint32_t frames = engine::chunk_frames;
+  const engine::prepared_sound& sound = *medium_->sound();
+  const engine::tower_weights& weights = tower_.weights;
+  layout_.set(frames / 2, 1, pool_);
+  deepstack_done_ = 0;
+  spread(sound.frames.data() + view_ * frames * sound.bins, frames, sound.bins, 1, hidden_);
+  multiply(weights.conv_1, weights.conv_1_bias, hidden_, qkv_, spec_.width, false, frames);
+  gelu(qkv_, frames, spec_.width, false);
+  spread(qkv_, frames, spec_.width, 2, hidden_);
+  multiply(weights.conv_2, weights.conv_2_bias, hidden_, stream_, spec_.width);
+  gelu(stream_, patches(), spec_.width, false);
+  add_positions();
 }
 
 void host_tower::add_positions() {
@@ -306,7 +342,7 @@ void host_tower::feed_forward(const engine::tower_layer& layer) {
     return multiply(layer.down, layer.down_bias, activated, stream_, spec_.width, true);
   }
   multiply(layer.up, layer.up_bias, normed_, hidden_, ffn);
-  host::gelu({.x = hidden_, .out = hidden_, .rows = patches(), .width = spec_.ffn, .tanh_form = true}, pool_);
+  gelu(hidden_, patches(), spec_.ffn, spec_.activation == engine::ffn_activation::gelu_tanh);
   multiply(layer.down, layer.down_bias, hidden_, stream_, spec_.width, true);
 }
 
@@ -329,16 +365,16 @@ void host_tower::keep_deepstack(const engine::tower_merger& merger) {
 
 /// From the joined rows to parts of the rows that are given away.
 void host_tower::run_merger(const engine::tower_merger& merger, float* out) {
-  const auto width = static_cast<std::uint32_t>(merged_width(spec_));
+  const auto width = static_cast<std::uint32_t>(merger.first.rows());
   kernels::matmul_args product = {.weights = matrix_of(merger.first),
                                   .x = merged_,
                                   .y = hidden_,
-                                  .x_stride = width,
+                                  .x_stride = merged_width(spec_),
                                   .y_stride = width,
                                   .columns = view_rows(),
                                   .bias = floats_of(merger.first_bias)};
   host::matmul({&product, 1}, pool_);
-  host::gelu({.x = hidden_, .out = hidden_, .rows = view_rows(), .width = width}, pool_);
+  gelu(hidden_, view_rows(), width, false);
   product = {.weights = matrix_of(merger.second),
              .x = hidden_,
              .y = out,
@@ -390,6 +426,8 @@ void host_tower::project_rows() {
 
 /// Squares of patches become one row each, by rows of the picture.
 void host_tower::merge_patches(const float* from) {
+  // Those of a sound lie one after the other.
+  if (spec_.sound) return void(std::copy_n(from, std::size_t{patches()} * spec_.width, merged_));
   const std::uint32_t side = spec_.pictures.merge;
   const std::size_t width = spec_.width;
   const std::size_t out_width = merged_width(spec_);
@@ -432,16 +470,20 @@ void host_tower::normalise(const engine::tensor_view& weight, const engine::tens
 }
 
 void host_tower::multiply(const engine::tensor_view& matrix, const engine::tensor_view& bias, const float* x,
-                          float* y, std::size_t y_stride, bool accumulate) {
+                          float* y, std::size_t y_stride, bool accumulate, std::uint32_t columns) {
   const kernels::matmul_args product = {.weights = matrix_of(matrix),
                                         .x = x,
                                         .y = y,
                                         .x_stride = matrix.cols(),
                                         .y_stride = y_stride,
-                                        .columns = patches(),
+                                        .columns = columns == 0 ? patches() : columns,
                                         .bias = floats_of(bias),
                                         .accumulate = accumulate};
   host::matmul({&product, 1}, pool_);
+}
+
+void host_tower::gelu(float* values, std::uint32_t rows, std::uint32_t width, bool tanh_form) {
+  host::gelu({.x = values, .out = values, .rows = rows, .width = width, .tanh_form = tanh_form}, pool_);
 }
 
 }  // namespace orcd::gpu

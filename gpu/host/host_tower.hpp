@@ -1,7 +1,7 @@
-// A tower on the host, with the reference kernels: from the pixels of a picture to rows of the text model's
-// width. Works in slices, so that steps go on between them; the bits do not depend on the slices, on other
-// pictures or on the number of threads. Memory is allocated by the constructor alone. Branches on tower_spec
-// fields only.
+// A tower on the host, with the reference kernels: from the pixels of a picture, or the frames of a sound, to
+// rows of the text model's width. Works in slices, so that steps go on between them; the bits do not depend
+// on the slices, on other media or on the number of threads. Memory is allocated by the constructor alone.
+// Branches on tower_spec fields only.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/media/prepared_medium.hpp"
 #include "engine/media/tower.hpp"
 #include "gpu/host/view_layout.hpp"
 #include "kernels/host/attention.hpp"
@@ -24,14 +25,16 @@ class host_tower {
   /// What an object allocates.
   [[nodiscard]] static std::uint64_t bytes(const engine::tower_spec& spec) noexcept;
 
-  /// Begins a picture, in place of one that has not ended; it stays as it is until the end. `row` says where
-  /// the picture's i-th row goes, of spec.row_width() values.
-  void begin(const engine::prepared_picture& picture, std::function<float*(std::uint32_t)> row);
-  /// The next slice: a layer of a view, or its beginning or end. Returns whether it was the last.
+  /// Begins a medium of the tower's kind, in place of one that has not ended; it stays as it is until the
+  /// end. `row` says where the medium's i-th row goes, of spec.row_width() values.
+  void begin(const engine::prepared_medium& medium, std::function<float*(std::uint32_t)> row);
+  /// The next slice: a layer of a view (of a sound: a chunk), or its beginning or end. Returns whether it was
+  /// the last.
   [[nodiscard]] bool go_on();
 
  private:
   void embed();
+  void embed_sound();
   void add_positions();
   void add_positions_between();
   void run_layer(const engine::tower_layer& layer);
@@ -45,12 +48,14 @@ class host_tower {
   void project_rows();
   void normalise(const engine::tensor_view& weight, const engine::tensor_view& bias);
   void multiply(const engine::tensor_view& matrix, const engine::tensor_view& bias, const float* x, float* y,
-                std::size_t y_stride, bool accumulate = false);
+                std::size_t y_stride, bool accumulate = false, std::uint32_t columns = 0);
+  void gelu(float* values, std::uint32_t rows, std::uint32_t width, bool tanh_form);
   void merge_patches(const float* from);
   void run_merger(const engine::tower_merger& merger, float* out);
   [[nodiscard]] std::uint32_t patches() const noexcept { return layout_.lines() * layout_.columns(); }
   [[nodiscard]] std::uint32_t view_rows() const noexcept {
-    return patches() / (spec_.pictures.merge * spec_.pictures.merge);
+    return spec_.sound ? patches() / spec_.sound->stack
+                       : patches() / (spec_.pictures.merge * spec_.pictures.merge);
   }
 
   struct extents;
@@ -62,7 +67,7 @@ class host_tower {
   float *stream_ = nullptr, *normed_ = nullptr;  ///< [patches][width]
   float* qkv_ = nullptr;                         ///< [patches][3 width]
   /// [patches][ffn], with gates [patches][2 ffn] and behind it [patches][ffn]; before the first layer
-  /// [patches][3 patch^2], in a merger [rows][joined width].
+  /// what a patch is made of, in a merger [rows][values between its matrices].
   float* hidden_ = nullptr;
   float* merged_ = nullptr;     ///< [rows][inputs of the projection]
   float* projected_ = nullptr;  ///< [rows][row_width]
@@ -74,7 +79,7 @@ class host_tower {
   std::vector<std::int32_t> pages_;  ///< 0, 1, ...
   std::vector<kernels::attention_column> columns_;
 
-  const engine::prepared_picture* picture_ = nullptr;
+  const engine::prepared_medium* medium_ = nullptr;
   std::function<float*(std::uint32_t)> row_;
   std::size_t view_ = 0;
   std::size_t slice_ = 0;  ///< of the view: 0 its beginning, then layers, then its end

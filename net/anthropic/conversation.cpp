@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "net/completion/completion_request.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/json/object_members.hpp"
 
 namespace orcd::net {
@@ -28,10 +28,10 @@ void append_text(json::string& to, std::string_view text) {
 /// Puts messages together.
 class conversation {
  public:
-  conversation(left_names* left, sent_pictures* pictures) : left_(left), pictures_(pictures) {}
+  conversation(left_names* left, sent_media* media) : left_(left), media_(media) {}
 
   /// Where pictures of a user go; null: they are refused.
-  [[nodiscard]] sent_pictures* pictures() const noexcept { return pictures_; }
+  [[nodiscard]] sent_media* media() const noexcept { return media_; }
   /// A picture stands between texts without line ends.
   void picture(std::string_view mark) {
     message("user").at("content").as_string() += mark;
@@ -80,7 +80,7 @@ class conversation {
 
  private:
   left_names* left_;
-  sent_pictures* pictures_;
+  sent_media* media_;
   bool behind_picture_ = false;
   json::array messages_;
   std::map<std::string, std::string, std::less<>> names_;  ///< of the functions, by the ids of their calls
@@ -183,8 +183,8 @@ result<void> read_result(const json::object& block, const std::string& path, con
 result<void> read_user_block(const json::object& block, std::string_view type, const std::string& path,
                              conversation& out) {
   if (type == "tool_result") return read_result(block, path, out);
-  if (type == "image" && out.pictures() != nullptr) {
-    const auto mark = out.pictures()->take_image_block(block, path);
+  if (type == "image" && out.media() != nullptr) {
+    const auto mark = out.media()->take_image_block(block, path);
     if (!mark) return mark.error();
     out.picture(*mark);
     return {};
@@ -268,7 +268,7 @@ result<void> read_message(const json::object& message, const std::string& path, 
 }  // namespace
 
 result<json::array> read_conversation(const json::value& system, const json::value& messages,
-                                      left_names* left, sent_pictures* pictures) {
+                                      left_names* left, sent_media* media) {
   if (!messages.is_array()) return refuse_kind("messages", "an array", messages);
   const auto& list = messages.get_array();
   if (list.empty()) return refuse_field("messages", "must not be empty");
@@ -276,7 +276,7 @@ result<json::array> read_conversation(const json::value& system, const json::val
     return refuse_field("messages", "may have " + std::to_string(messages_max) + " messages, it has " +
                                         std::to_string(list.size()));
   }
-  conversation out(left, pictures);
+  conversation out(left, media);
   if (const auto read = read_system(system, out); !read) return read.error();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = element_path("messages", i);

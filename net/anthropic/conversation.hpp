@@ -10,18 +10,18 @@
 
 namespace orcd::net {
 
-class sent_pictures;
+class sent_media;
 
 /// The member of a call's input that has arguments which were cut off: Anthropic's guide has the name.
 inline constexpr const char* cut_arguments = "INVALID_JSON";
 
 /// `system`: null, a string or text blocks. Neighbouring messages of one role become one, as the API has it.
 /// A picture in the result of a call becomes a text and is noted in `left`; where that is null it is refused.
-/// Other pictures of users go to `pictures`, likewise.
+/// Other pictures of users go to `media`, likewise.
 /// Errors: invalid_request with the path: "messages[1].content[0].type".
 [[nodiscard]] engine::result<boost::json::array> read_conversation(const boost::json::value& system,
                                                                    const boost::json::value& messages,
                                                                    left_names* left = nullptr,
-                                                                   sent_pictures* pictures = nullptr);
+                                                                   sent_media* media = nullptr);
 
 }  // namespace orcd::net

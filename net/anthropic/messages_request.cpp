@@ -62,7 +62,7 @@ result<completion_request> messages_fields::finish() && {
   if (messages_.is_null()) return refuse_field("messages", "is missing");
   if (use_ == messages_use::answer && !has_max_tokens_) return refuse_field("max_tokens", "is missing");
   const auto conversation =
-      read_conversation(system_, messages_, strict_fields_ ? nullptr : &left_, chat_.pictures.get());
+      read_conversation(system_, messages_, strict_fields_ ? nullptr : &left_, chat_.media.get());
   if (!conversation) return conversation.error();
   if (const auto taken = chat_.take("messages", *conversation); !taken) return taken.error();
   auto request = std::move(chat_).finish();

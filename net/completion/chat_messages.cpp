@@ -13,7 +13,7 @@
 #include "engine/jinja/template_limits.hpp"
 #include "net/completion/completion_request.hpp"
 #include "net/completion/left_fields.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
@@ -39,8 +39,8 @@ struct message_place {
   std::string path;
   bool assistant = false;
   bool tool = false;
-  left_names* left = nullptr;         ///< of a tool; null: a picture is refused
-  sent_pictures* pictures = nullptr;  ///< of a user; likewise
+  left_names* left = nullptr;   ///< of a tool; null: a picture is refused
+  sent_media* media = nullptr;  ///< of a user; likewise
 };
 
 void join(std::string& to, std::string_view text, bool first) {
@@ -101,13 +101,12 @@ result<std::optional<content_piece>> read_part(const json::object& part, const s
     note_left(*place.left, "content", "image");
     return piece(content_piece{std::string(picture_text)});
   }
-  if (place.pictures != nullptr && *type == "image_url") {
-    auto mark = place.pictures->take_url_part(part, where);
+  if (place.media != nullptr && (*type == "image_url" || *type == "input_audio")) {
+    auto mark = *type == "image_url" ? place.media->take_url_part(part, where)
+                                     : place.media->take_audio_part(part, where);
     if (!mark) return mark.error();
     return piece(content_piece{std::move(*mark), true});
   }
-  if (place.pictures != nullptr && *type == "input_audio")
-    return refuse_field(where, "is sound, which this worker's projector does not take");
   const bool refusal = *type == "refusal";
   if (!refusal && *type != "text" && *type != "input_text" && *type != "output_text") {
     return refuse_word(where + ".type", "'text'", *type);
@@ -128,7 +127,7 @@ result<content> read_parts(const json::array& parts, const message_place& place)
     if (!piece) return piece.error();
     if (*piece) pieces.push_back(std::move(**piece));
   }
-  out.text = place.pictures == nullptr ? join_pieces(pieces) : place.pictures->join(pieces);
+  out.text = place.media == nullptr ? join_pieces(pieces) : place.media->join(pieces);
   return out;
 }
 
@@ -243,7 +242,7 @@ result<void> read_assistant(const json::object& message, const std::string& path
 }
 
 result<json::object> read_message(const json::value& value, const std::string& path, left_names* left,
-                                  sent_pictures* pictures) {
+                                  sent_media* media) {
   const auto* message = value.if_object();
   if (message == nullptr) return refuse_kind(path, "an object", value);
   auto role = text_member(*message, path, "role");
@@ -262,8 +261,7 @@ result<json::object> read_message(const json::value& value, const std::string& p
   if (const auto ok = only_members(*message, path, known, left_fields(field_place::message)); !ok) {
     return ok.error();
   }
-  const auto said =
-      read_content(*message, {path, assistant, tool, left, *role == "user" ? pictures : nullptr});
+  const auto said = read_content(*message, {path, assistant, tool, left, *role == "user" ? media : nullptr});
   if (!said) return said.error();
   const std::string_view known_as = tool ? "tool" : *role == "developer" ? "system" : *role;
   json::object out{{"role", known_as}, {"content", said->text}};
@@ -365,7 +363,7 @@ std::string find_left(const json::value& value, const std::string& path, field_p
 }  // namespace
 
 result<json::array> read_messages(const json::value& value, bool strict_fields, left_names* left,
-                                  sent_pictures* pictures) {
+                                  sent_media* media) {
   const std::string name = "messages";
   if (!value.is_array()) return refuse_kind(name, "an array", value);
   const auto& messages = value.get_array();
@@ -381,7 +379,7 @@ result<json::array> read_messages(const json::value& value, bool strict_fields, 
       const std::string unread = find_left(messages[i], element_path(name, i), field_place::message);
       if (!unread.empty()) return refuse_field(unread, "is not supported");
     }
-    auto message = read_message(messages[i], element_path(name, i), strict_fields ? nullptr : left, pictures);
+    auto message = read_message(messages[i], element_path(name, i), strict_fields ? nullptr : left, media);
     if (!message) return message.error();
     out.push_back(std::move(*message));
   }

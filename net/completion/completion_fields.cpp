@@ -8,7 +8,7 @@
 
 #include "net/completion/chat_messages.hpp"
 #include "net/completion/infill_prompt.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/completion/template_variables.hpp"
 #include "net/jobs/job_checks.hpp"
 #include "net/json/names.hpp"
@@ -69,7 +69,7 @@ result<void> completion_fields::take_lora(value_ref value) {
 }
 
 result<void> completion_fields::take_messages(value_ref value) {
-  auto messages = read_messages(value, limits_.strict_fields, &request_.left_out, pictures.get());
+  auto messages = read_messages(value, limits_.strict_fields, &request_.left_out, media.get());
   if (!messages) return messages.error();
   request_.messages = std::move(*messages);
   // DeepSeek's way to ask for an answer that continues the last message.

@@ -14,7 +14,7 @@
 #include "engine/sampling/sampler_order.hpp"
 #include "engine/sampling/sampling_ranges.hpp"
 #include "net/completion/completion_request.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
 
@@ -33,17 +33,16 @@ namespace orcd::net {
 class completion_fields {
  public:
   completion_fields(completion_kind kind, const completion_limits& limits)
-      : pictures(kind == completion_kind::chat ? make_sent_pictures(limits.pictures) : nullptr),
-        limits_(limits) {
+      : media(kind == completion_kind::chat ? make_sent_media(limits.media) : nullptr), limits_(limits) {
     request_.kind = kind;
     request_.sampling = limits.lengths.sampling;
     request_.seed = limits.lengths.seed;
-    request_.pictures = pictures;
+    request_.media = media;
     if (kind == completion_kind::chat) request_.reasoning_tokens_max = limits.reasoning_tokens_max;
   }
 
-  /// Where pictures of messages go; null: none are taken.
-  const std::shared_ptr<sent_pictures> pictures;
+  /// Where media of messages go; null: none are taken.
+  const std::shared_ptr<sent_media> media;
 
   /// Takes one field of the body; null counts as absent. Refuses names that this kind of request does not
   /// have.

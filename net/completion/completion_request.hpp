@@ -29,12 +29,12 @@
 #include "net/store/response_store.hpp"
 
 namespace orcd::engine {
-class picture_input;
+class media_input;
 }
 
 namespace orcd::net {
 
-class sent_pictures;
+class sent_media;
 
 constexpr std::size_t token_list_max = 1'024;  ///< stop_token_ids, allowed_token_ids
 constexpr std::size_t bad_words_max = 256;
@@ -95,7 +95,7 @@ struct completion_request {
   completion_kind kind = completion_kind::chat;
 
   /// Chat: those in the messages; null: there are none.
-  std::shared_ptr<sent_pictures> pictures;
+  std::shared_ptr<sent_media> media;
   boost::json::array messages;             ///< chat: checked, in the form that templates expect
   boost::json::object template_variables;  ///< chat: the caller's own, none of ours
   /// Chat: further variables, for a template that reads them.
@@ -165,7 +165,7 @@ struct completion_limits {
   const boost::json::object* template_defaults = nullptr;
   /// Of reasoning, where a chat does not say it; nothing: no limit.
   std::optional<std::uint32_t> reasoning_tokens_max{};
-  const engine::picture_input* pictures = nullptr;  ///< null: none are taken
+  const engine::media_input* media = nullptr;  ///< null: none are taken
   /// The text of earlier responses that may be read here.
   std::size_t recalled_bytes_max = std::numeric_limits<std::size_t>::max();
 };

@@ -7,11 +7,11 @@
 #include "engine/conversation/generic_messages.hpp"
 #include "engine/conversation/template_concessions.hpp"
 #include "engine/text/utf8_buffer.hpp"
-#include "net/completion/prompt_pictures.hpp"
+#include "net/completion/prompt_media.hpp"
 #include "net/completion/prompt_shape.hpp"
 #include "net/completion/prompt_values.hpp"
 #include "net/completion/reader_options_of.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/completion/template_variables.hpp"
 #include "net/jobs/job_checks.hpp"
 #include "net/jobs/reading_plan.hpp"
@@ -120,7 +120,7 @@ std::optional<std::uint32_t> system_tokens_of(const rendered_chat& chat, const c
 result<std::optional<rendered_chat>> render_messages(const completion_request& asked,
                                                      const completion_context& context, effort how,
                                                      bool generation_prompt,
-                                                     const std::vector<engine::seen_picture>& seen = {}) {
+                                                     const std::vector<engine::seen_medium>& seen = {}) {
   if (context.chat == nullptr) {
     return refuse_field("messages", "cannot be made a prompt: the model has no usable chat template");
   }
@@ -144,8 +144,8 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
   const bool continues = asked.shape.continues;
   json::array messages = continues ? with_mark(asked.messages) : asked.messages;
   format.adapt(messages, asked.constraints.tools, asked.constraints.parallel);
-  const prompt_pictures pictures(asked, context.limits.pictures, format);
-  pictures.spread(messages);
+  const prompt_media media(asked, context.limits.media, format);
+  media.spread(messages);
   if (const auto& first = messages.front().as_object();
       messages.size() > 1 && first.at("role") == json::value("system")) {
     out->system = first;
@@ -164,17 +164,17 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
   }
   const auto fits = check_length("messages", out->prompt.text, context.limits.lengths.prompt_chars_max);
   if (!fits) return fits.error();
-  if (const auto put = pictures.put(out->prompt, seen); !put) return put.error();
+  if (const auto put = media.put(out->prompt, seen); !put) return put.error();
   return out;
 }
 
 result<std::optional<encoded_prompt>> encode_chat(const completion_request& asked,
                                                   const completion_context& context, effort how) {
   const auto& shape = asked.shape;
-  std::vector<engine::seen_picture> seen;
-  if (asked.pictures && !asked.pictures->all().empty()) {
+  std::vector<engine::seen_medium> seen;
+  if (asked.media && !asked.media->all().empty()) {
     if (how == effort::quick) return std::optional<encoded_prompt>();
-    auto decoded = see_pictures(asked, *context.limits.pictures);
+    auto decoded = see_media(asked, *context.limits.media);
     if (!decoded) return decoded.error();
     seen = std::move(*decoded);
   }
@@ -187,7 +187,7 @@ result<std::optional<encoded_prompt>> encode_chat(const completion_request& aske
   std::optional<encoded_prompt> out(std::in_place);
   out->tokens = format.encode((*rendered)->prompt, context.tokenizer, context.limits.parse_special_in_chat);
   if (!seen.empty()) {
-    auto placed = context.limits.pictures->place(seen, out->tokens);
+    auto placed = context.limits.media->place(seen, out->tokens);
     if (!placed) return placed.error();
     out->media = std::move(*placed);
   }
@@ -286,7 +286,7 @@ result<void> settle_generic(output_constraints& constraints, const engine::outpu
 /// Frees, on this thread, what may be large and is not needed any more.
 void drop_inputs(completion_request& asked) {
   asked.messages = json::array();
-  asked.pictures.reset();
+  asked.media.reset();
   asked.template_variables = json::object();
   asked.template_hints = json::object();
   asked.chat_template.reset();

@@ -22,9 +22,9 @@ bool goes_on(std::string_view body) {
   return body.find("\"previous_response_id\"") != std::string_view::npos;
 }
 
-/// Whether there may be pictures, which take longer than their bytes say.
-bool brings_pictures(std::string_view body) {
-  return body.find("base64") != std::string_view::npos;
+/// Whether there may be media, which take longer than their bytes say.
+bool brings_media(std::string_view body) {
+  return body.find("base64") != std::string_view::npos || body.find("input_audio") != std::string_view::npos;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ completion_context completion_context_of(const service& s) {
   limits.adapters = s.adapters();
   limits.vocab = s.context.tokenizer.vocab_size();
   limits.infill = s.context.tokenizer.infill();
-  limits.pictures = s.context.pictures;
+  limits.media = s.context.media;
   limits.request_template = s.config.request_template;
   limits.parse_special_in_chat = s.config.parse_special_in_chat;
   limits.strict_fields = s.config.strict_fields;
@@ -137,7 +137,7 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
   };
   background_plan plan = plan_reading(form.target, request);
   if (context.limits.shelf && goes_on(request.body)) plan.length = task_length::lengthy;
-  if (context.limits.pictures != nullptr && brings_pictures(request.body)) plan.length = task_length::lengthy;
+  if (context.limits.media != nullptr && brings_media(request.body)) plan.length = task_length::lengthy;
   co_return co_await run_in_background<prepared_completion>(s, c, request.owner.tenant, std::move(plan),
                                                             std::move(prepare));
 }

@@ -22,7 +22,7 @@ class admission;
 class chat_format;
 class job_service;
 class pair_format;
-class picture_input;
+class media_input;
 class narrator;
 class tokenizer;
 class worker_state;
@@ -86,11 +86,11 @@ struct server_context {
   /// what the server reads, so that the threads must end before the io_context and the server. Unset: tasks
   /// are done on the io thread.
   background_runner background{};
-  const engine::pair_format* pairs = nullptr;       ///< of a model that ranks
-  const engine::picture_input* pictures = nullptr;  ///< null: none are taken
-  std::function<std::string()> more_metrics{};      ///< families that /metrics has besides the server's own
-  adapter_registry* adapters = nullptr;             ///< null: there are none
-  trace_exporter* traces = nullptr;                 ///< takes the spans of requests; null: there are none
+  const engine::pair_format* pairs = nullptr;   ///< of a model that ranks
+  const engine::media_input* media = nullptr;   ///< null: none are taken
+  std::function<std::string()> more_metrics{};  ///< families that /metrics has besides the server's own
+  adapter_registry* adapters = nullptr;         ///< null: there are none
+  trace_exporter* traces = nullptr;             ///< takes the spans of requests; null: there are none
 };
 
 }  // namespace orcd::net

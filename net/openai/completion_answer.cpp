@@ -115,6 +115,7 @@ std::string completion_answer::usage() const {
       .integer("total_tokens", prompt + generated);
   json_object cached = json.object("prompt_tokens_details");
   cached.integer("cached_tokens", of_cache);
+  if (identity_.audio_tokens > 0) cached.integer("audio_tokens", identity_.audio_tokens);
   cached.close();
   json_object details = json.object("completion_tokens_details");
   details.integer("reasoning_tokens", reasoning);

@@ -28,6 +28,7 @@ struct completion_identity {
   bool null_usage = true;                       ///< the other chunks say then "usage": null, as OpenAI's do
   bool usage_in_chunks = false;                 ///< with include_usage
   std::vector<std::uint32_t> prompt_tokens{0};  ///< of each prompt
+  std::uint64_t audio_tokens = 0;               ///< rows of sounds among them
   bool logprobs = false;
   std::uint32_t choices = 1;  ///< of each prompt
   bool predicted = false;     ///< the usage tells what became of drafts

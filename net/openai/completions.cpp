@@ -27,6 +27,8 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.prompt_tokens.clear();
   for (std::size_t i = 0; i < prepared.jobs.size(); i += prepared.asked.choices) {
     out.prompt_tokens.push_back(prepared.jobs[i].tokens_in());
+    for (const engine::job_medium& medium : prepared.jobs[i].media)
+      if (medium.content->sound() != nullptr) out.audio_tokens += medium.rows;
   }
   out.logprobs = prepared.asked.logprobs;
   if (prepared.asked.prompt_logprobs) out.vocabulary = &s.context.tokenizer;

@@ -36,7 +36,7 @@ std::string model_object(const engine::worker_identity& identity, std::int64_t c
   }
   if (!identity.projector.empty()) {
     meta.text("projector", identity.projector);
-    meta.raw("input_modalities", R"(["text","image"])");
+    meta.raw("input_modalities", identity.projector_hears ? R"(["text","audio"])" : R"(["text","image"])");
   }
   // Hashing a large file takes longer than loading it.
   if (identity.digest.empty()) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/text/utf8_buffer.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/json/base64.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
@@ -78,8 +78,7 @@ result<std::string> read_texts(const json::object& item, const std::string& path
 }
 
 /// The content of a user's message, with the marks of its pictures.
-result<std::string> read_seen_texts(const json::object& item, const std::string& path,
-                                    sent_pictures& pictures) {
+result<std::string> read_seen_texts(const json::object& item, const std::string& path, sent_media& media) {
   const auto* const value = find_member(item, "content");
   if (value == nullptr || !value->is_array()) return read_texts(item, path, "content");
   std::vector<content_piece> pieces;
@@ -89,7 +88,7 @@ result<std::string> read_seen_texts(const json::object& item, const std::string&
     const auto* const part = parts[i].if_object();
     const auto* const type = part == nullptr ? nullptr : part->if_contains("type");
     if (type != nullptr && *type == json::value("input_image")) {
-      auto mark = pictures.take_input_image(*part, where);
+      auto mark = media.take_input_image(*part, where);
       if (!mark) return mark.error();
       pieces.push_back({std::move(*mark), true});
       continue;
@@ -98,11 +97,11 @@ result<std::string> read_seen_texts(const json::object& item, const std::string&
     if (!text) return text.error();
     pieces.push_back({std::string(*text)});
   }
-  return pictures.join(pieces);
+  return media.join(pieces);
 }
 
 result<void> read_message(const json::object& item, const std::string& path, transcript& out,
-                          sent_pictures* pictures) {
+                          sent_media* media) {
   constexpr std::array<std::string_view, 2> known = {"role", "content"};
   if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   const auto role = text_member(item, path, "role");
@@ -110,8 +109,8 @@ result<void> read_message(const json::object& item, const std::string& path, tra
   if (find_member(item, "content") == nullptr && *role != "assistant") {
     return refuse_field(path + ".content", "is missing");
   }
-  const bool sees = pictures != nullptr && *role == "user";
-  const auto text = sees ? read_seen_texts(item, path, *pictures) : read_texts(item, path, "content");
+  const bool sees = media != nullptr && *role == "user";
+  const auto text = sees ? read_seen_texts(item, path, *media) : read_texts(item, path, "content");
   if (!text) return text.error();
   if (*role == "user") {
     out.user(*text);
@@ -181,7 +180,7 @@ result<void> read_call_result(const json::object& item, const std::string& path,
 }
 
 result<void> read_item(const json::object& item, const std::string& path, transcript& out, left_names* left,
-                       sent_pictures* pictures = nullptr) {
+                       sent_media* media = nullptr) {
   // A message may leave its type out, and so may a reference.
   std::string_view type = "message";
   if (find_member(item, "type") != nullptr) {
@@ -191,7 +190,7 @@ result<void> read_item(const json::object& item, const std::string& path, transc
   } else if (find_member(item, "role") == nullptr && find_member(item, "id") != nullptr) {
     type = "item_reference";
   }
-  if (type == "message") return read_message(item, path, out, pictures);
+  if (type == "message") return read_message(item, path, out, media);
   if (type == "reasoning") return read_reasoning(item, path, out);
   if (type == "function_call") return read_call(item, path, false, out);
   if (type == "custom_tool_call") return read_call(item, path, true, out);
@@ -242,7 +241,7 @@ result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& o
 }  // namespace
 
 result<json::array> read_input(const json::value& instructions, const kept_turns& earlier,
-                               const json::value& input, left_names* left, sent_pictures* pictures) {
+                               const json::value& input, left_names* left, sent_media* media) {
   transcript out;
   if (!instructions.is_null()) {
     if (!instructions.is_string()) return refuse_kind("instructions", "a string", instructions);
@@ -263,7 +262,7 @@ result<json::array> read_input(const json::value& instructions, const kept_turns
     const std::string path = element_path("input", i);
     const auto* item = (*items)[i].if_object();
     if (item == nullptr) return refuse_kind(path, "an object", (*items)[i]);
-    if (const auto read = read_item(*item, path, out, left, pictures); !read) return read.error();
+    if (const auto read = read_item(*item, path, out, left, media); !read) return read.error();
   }
   if (out.size() == 0) return refuse_field("input", "has nothing that a model could answer");
   return std::move(out).take();

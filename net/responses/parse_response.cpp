@@ -2,7 +2,7 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 #include "net/json/json_text.hpp"
 #include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
@@ -143,10 +143,10 @@ result<completion_request> response_fields::finish() && {
     return left;
   }
   left_names left;
-  auto messages = read_input(instructions_, *earlier, input_, limits_.strict_fields ? nullptr : &left,
-                             chat_.pictures.get());
+  auto messages =
+      read_input(instructions_, *earlier, input_, limits_.strict_fields ? nullptr : &left, chat_.media.get());
   if (!messages) return messages.error();
-  if (stores_ && chat_.pictures && !chat_.pictures->all().empty())
+  if (stores_ && chat_.media && !chat_.media->all().empty())
     return refuse_field("store", "must be false for a request with pictures: none are kept");
   if (const auto taken = chat_.take("messages", *messages); !taken) return taken.error();
   response_tools offered;

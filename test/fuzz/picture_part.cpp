@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/media/image_header.hpp"
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orcd;
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto value =
       boost::json::parse(boost::json::string_view(reinterpret_cast<const char*>(data), size), failed);
   if (failed || !value.is_object()) return 0;
-  net::sent_pictures pictures(engine::picture_bounds{});
+  net::sent_media pictures(engine::media_bounds{});
   const auto& part = value.get_object();
   const std::string path = "messages[0].content[0]";
   for (const auto& mark : {pictures.take_url_part(part, path), pictures.take_input_image(part, path),

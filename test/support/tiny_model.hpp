@@ -49,7 +49,7 @@ struct tiny_model_options {
   std::optional<std::uint32_t> pooling;
   /// Instead of all this: the name of a model in test/data/families, from the folder that tests run in.
   std::string file;
-  bool picture_tokens = false;  ///< control tokens that projectors of pictures need
+  bool picture_tokens = false;  ///< control tokens that projectors need
   bool sentencepiece = false;   ///< a SentencePiece vocabulary instead of byte-level BPE
   /// Widths that are padded to with zeros afterwards (test/support/padded_model.hpp); 0 = they are not.
   std::uint32_t padded_embedding = 0;

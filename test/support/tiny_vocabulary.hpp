@@ -30,7 +30,7 @@ struct tiny_vocabulary {
 /// word and inside it.
 [[nodiscard]] tiny_vocabulary make_wordpiece_vocabulary();
 
-/// Appends the control tokens that stand for pictures in prompts of projectors in test/data/media.
+/// Appends the control tokens that stand for media in prompts of projectors in test/data/media.
 void add_picture_tokens(tiny_vocabulary& vocabulary);
 
 /// Appends unused tokens until there are `size`; smaller sizes change nothing.

@@ -7,11 +7,14 @@ namespace orcd::engine {
 result<void> media_encoding::check(const job_request& request) {
   if (request.media.empty()) return {};
   const std::uint32_t blocks = accelerator_.media_blocks();
-  if (blocks == 0) return error(errc::invalid_request, "this worker takes no pictures: it has no projector");
+  if (blocks == 0)
+    return error(errc::invalid_request, "this worker takes neither pictures nor sounds: it has no projector");
   if (!store_) store_.emplace(blocks);
   for (const job_medium& medium : request.media) {
     if (store_->can_hold(medium.rows)) continue;
-    return error(errc::invalid_request, "a picture has " + std::to_string(medium.rows) +
+    const bool sound = medium.content != nullptr && medium.content->sound() != nullptr;
+    return error(errc::invalid_request, std::string(sound ? "a sound" : "a picture") + " has " +
+                                            std::to_string(medium.rows) +
                                             " rows, more than there is room for: " +
                                             std::to_string(std::uint64_t{blocks} * media_block_rows));
   }
@@ -23,16 +26,16 @@ void media_encoding::advance() {
   ask();
   if (under_way_ && under_way_.use_count() == 2) forget();  // of the store and of this: no job waits for it
   if (!under_way_) begin();
-  if (!under_way_ || !accelerator_.continue_picture()) return;
+  if (!under_way_ || !accelerator_.continue_medium()) return;
   under_way_->ready = true;
   store_->note_encoded();
   under_way_.reset();
-  picture_.reset();
+  content_.reset();
 }
 
 void media_encoding::forget() noexcept {
   under_way_.reset();
-  picture_.reset();
+  content_.reset();
   if (store_) store_->drop_unfinished();
 }
 
@@ -53,9 +56,9 @@ void media_encoding::begin() {
     if (first == nullptr || job->admission < first->admission) first = job.get();
   }
   if (first == nullptr) return;
-  picture_ = first->media.held_medium()->picture;
+  content_ = first->media.held_medium()->content;
   under_way_ = first->media.held();
-  accelerator_.begin_picture(*picture_, under_way_->blocks);
+  accelerator_.begin_medium(*content_, under_way_->blocks);
 }
 
 }  // namespace orcd::engine

@@ -35,7 +35,7 @@ class media_encoding {
   slot_table& running_;
   std::optional<media_store> store_;  ///< made for the first job with media: the accelerator is loaded then
   std::shared_ptr<stored_medium> under_way_;
-  std::shared_ptr<const prepared_picture> picture_;  ///< of under_way_, which outlives its job
+  std::shared_ptr<const prepared_medium> content_;  ///< of under_way_, which outlives its job
 };
 
 }  // namespace orcd::engine

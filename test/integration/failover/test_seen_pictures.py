@@ -1,4 +1,4 @@
-"""Requests with pictures whose engine dies."""
+"""Requests with pictures or sounds whose engine dies."""
 import http.client
 import json
 import sys
@@ -11,11 +11,14 @@ from worker_process import BACKEND, SANITIZED
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'models'))
 
 from picture_files import image_part, png, text_part  # noqa: E402
+from sound_files import audio_part, wav  # noqa: E402
 
 MEDIA = Path(__file__).resolve().parents[2] / 'data' / 'media'
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + ':' }}"
             "{% for line in message['content'] %}{% if line['type'] == 'text' %}{{ line['text'] }}"
-            "{% elif line['type'] == 'image' %}{{ '<image>' }}{% endif %}{% endfor %}{{ '<|im_end|>\\n' }}"
+            "{% elif line['type'] == 'image' %}{{ '<image>' }}"
+            "{% elif line['type'] == 'audio' %}{{ '[AUDIO]' }}"
+            "{% endif %}{% endfor %}{{ '<|im_end|>\\n' }}"
             "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}")
 
 if BACKEND == 'cuda':
@@ -26,17 +29,23 @@ if BACKEND == 'cuda':
 def seeing(held, models, tmp_path):
     size = ('--layers', '1', '--ffn', '256') if SANITIZED else ('--layers', '8', '--ffn', '1024')
     held.model = models('sees-slowly', '--embedding', '96', '--heads', '4', '--kv-heads', '2', *size,
-                        '--context', '1024', '--picture-tokens')
+                        '--context', '2048', '--picture-tokens')
     template = tmp_path / 'template.jinja'
     template.write_text(TEMPLATE)
     return held, ('--holder', 'require', '--chat-template', template, '--mmproj', MEDIA / 'idefics3.gguf')
 
 
+def asking(first, second):
+    content = [text_part('What is'), first, text_part('and'), second, text_part('?')]
+    return [{'role': 'user', 'content': content}]
+
+
+PICTURES = asking(image_part(png(40, 30)), image_part(png(33, 50, seed=2)))
+SOUNDS = asking(audio_part(wav(0.3)), audio_part(wav(0.4, 700)))
+
+
 def body(**more):
-    content = [text_part('What is'), image_part(png(40, 30)), text_part('and'),
-               image_part(png(33, 50, seed=2))]
-    return {'messages': [{'role': 'user', 'content': content}], 'max_tokens': 600, 'seed': 4,
-            'ignore_eos': True, **more}
+    return {'messages': PICTURES, 'max_tokens': 600, 'seed': 4, 'ignore_eos': True, **more}
 
 
 def answered(engine, **more):
@@ -45,10 +54,10 @@ def answered(engine, **more):
     return response.json()['choices'][0]['message']['content']
 
 
-def killed_amid_stream(active):
+def killed_amid_stream(active, **more):
     """What came of a stream whose engine was killed behind its tenth event."""
     connection = http.client.HTTPConnection('127.0.0.1', active.port, timeout=60)
-    connection.request('POST', '/v1/chat/completions', json.dumps(body(stream=True)),
+    connection.request('POST', '/v1/chat/completions', json.dumps(body(stream=True, **more)),
                        {'Content-Type': 'application/json'})
     response = connection.getresponse()
     assert response.status == 200
@@ -62,18 +71,27 @@ def killed_amid_stream(active):
     return seen
 
 
+def text_of(seen):
+    assert seen[-1] == '[DONE]'
+    return ''.join(choice['delta'].get('content') or '' for event in seen[:-1]
+                   for choice in json.loads(event)['choices'])
+
+
 def test_the_next_engine_sees_the_same_pictures(seeing):
     held, options = seeing
     active, _ = held.pair(*options)
     alone = answered(active)
-    content = [text_part('What is'), image_part(png(40, 30, seed=9)), text_part('and'),
-               image_part(png(33, 50, seed=2))]
-    assert answered(active, messages=[{'role': 'user', 'content': content}]) != alone
-    seen = killed_amid_stream(active)
-    assert seen[-1] == '[DONE]'
-    text = ''.join(choice['delta'].get('content') or '' for event in seen[:-1]
-                   for choice in json.loads(event)['choices'])
-    assert text == alone
+    other = asking(image_part(png(40, 30, seed=9)), image_part(png(33, 50, seed=2)))
+    assert answered(active, messages=other) != alone
+    assert text_of(killed_amid_stream(active)) == alone
+
+
+def test_the_next_engine_hears_the_same_sounds(seeing):
+    held, options = seeing
+    active, _ = held.pair(*options[:-1], MEDIA / 'voxtral.gguf')
+    alone = answered(active, messages=SOUNDS)
+    assert answered(active, messages=asking(audio_part(wav(0.3)), audio_part(wav(0.4, 600)))) != alone
+    assert text_of(killed_amid_stream(active, messages=SOUNDS)) == alone
 
 
 @pytest.mark.parametrize('change', ['projector', 'limit'])

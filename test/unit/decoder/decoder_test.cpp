@@ -68,7 +68,7 @@ int end_of_child(const Work& work) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(picture_decoder)
+BOOST_AUTO_TEST_SUITE(media_decoder)
 
 BOOST_AUTO_TEST_CASE(pixels_are_those_of_pillow) {
   check_pixels([](std::span<const std::byte> file) { return app::decode_file(file, pixels_max); });
@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(the_process_gives_the_same_pixels) {
   app::decoder_process decoder(ORCD_DECODER);
   BOOST_REQUIRE(decoder.start().has_value());
   check_pixels([&](std::span<const std::byte> file) { return decoder.decode(file, pixels_max); });
-  BOOST_TEST(decoder.counts().decoded == files().size());
-  BOOST_TEST(decoder.counts().crashed == 0U);
+  BOOST_TEST(decoder.counts().pictures.decoded == files().size());
+  BOOST_TEST(decoder.counts().pictures.crashed == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(several_at_once) {
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(several_at_once) {
     });
   }
   for (auto& thread : threads) thread.join();
-  BOOST_TEST(decoder.counts().decoded == 20U);
+  BOOST_TEST(decoder.counts().pictures.decoded == 20U);
 }
 
 BOOST_AUTO_TEST_CASE(a_decoder_that_was_killed_is_started_again) {
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_decoder_that_was_killed_is_started_again) {
   BOOST_TEST(decoder.counts().restarts == 1U);
   const std::string broken = file.substr(0, file.size() / 2);
   BOOST_TEST(!decoder.decode(bytes_of(broken), pixels_max).has_value());
-  BOOST_TEST(decoder.counts().failed == 1U);
+  BOOST_TEST(decoder.counts().pictures.failed == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_program_that_is_not_there_is_named) {

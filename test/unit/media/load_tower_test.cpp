@@ -49,6 +49,42 @@ test::gguf_writer make_projector(const std::string& kind = "idefics3") {
   return w;
 }
 
+/// A projector of sounds as small as can be: one layer, width 4, frames of 8 bands.
+test::gguf_writer make_sound_projector(engine::ggml_type matrices = engine::ggml_type::f32) {
+  test::gguf_writer w;
+  w.add("general.architecture", "clip");
+  w.add("clip.has_audio_encoder", true).add("clip.audio.projector_type", "voxtral");
+  for (const auto& [key, value] : {std::pair{"embedding_length", 4U},
+                                   {"feed_forward_length", 8U},
+                                   {"block_count", 1U},
+                                   {"projection_dim", 6U},
+                                   {"attention.head_count", 2U},
+                                   {"num_mel_bins", 8U},
+                                   {"projector.stack_factor", 4U}})
+    w.add("clip.audio." + std::string(key), value);
+  const auto tensor = [&](const std::string& name, std::vector<std::uint64_t> extents) {
+    std::uint64_t count = 1;
+    for (const auto extent : extents) count *= extent;
+    const bool vector = extents.size() == 1 || extents[0] == 1;
+    const auto type = vector ? engine::ggml_type::f32 : matrices;
+    w.add_tensor(name, std::move(extents), type,
+                 test::bytes(count * (type == engine::ggml_type::f16 ? 2 : 4)));
+  };
+  tensor("a.conv1d.1.weight", {3, 8, 4});
+  tensor("a.conv1d.2.weight", {3, 4, 4});
+  for (const char* name : {"a.conv1d.1.bias", "a.conv1d.2.bias"}) tensor(name, {1, 4});
+  tensor("a.position_embd.weight", {4, 1500});
+  for (const char* norm : {"a.post_ln.", "a.blk.0.ln1.", "a.blk.0.ln2."})
+    for (const char* part : {"weight", "bias"}) tensor(std::string(norm) + part, {4});
+  for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_out"})
+    tensor("a.blk.0." + std::string(name) + ".weight", {4, 4});
+  tensor("a.blk.0.ffn_up.weight", {4, 8});
+  tensor("a.blk.0.ffn_down.weight", {8, 4});
+  tensor("mm.a.mlp.1.weight", {16, 5});
+  tensor("mm.a.mlp.2.weight", {5, 6});
+  return w;
+}
+
 /// Qwen3-VL's, with a part for a layer of the model out of the second of the tower's.
 test::gguf_writer make_qwen() {
   test::gguf_writer w = make_projector("qwen3vl_merger");
@@ -115,10 +151,65 @@ BOOST_AUTO_TEST_CASE(what_is_no_projector_or_another_is_refused_by_name) {
   sound.add("clip.has_audio_encoder", true);
   BOOST_TEST(says(why(sound), "tower of sound"));
   sound.remove("clip.has_vision_encoder");
-  BOOST_TEST(says(why(sound), "projector of sound"));
+  BOOST_TEST(says(why(sound), "projector 'idefics3' is not supported"));
+  sound.remove("clip.has_audio_encoder");
+  BOOST_TEST(says(why(sound), "no tower of pictures or sounds"));
   auto nameless = make_projector();
   nameless.remove("clip.projector_type");
   BOOST_TEST(says(why(nameless), "'clip.projector_type' is missing"));
+}
+
+BOOST_AUTO_TEST_CASE(one_of_sounds_says_how_sounds_are_made) {
+  const auto image = make_sound_projector(engine::ggml_type::f16).build();
+  const auto loaded = engine::load_tower(engine::gguf_file::parse(image, "mmproj.gguf").value(), nullptr);
+  BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
+  const engine::tower_spec& spec = loaded->spec;
+  BOOST_REQUIRE(spec.sound.has_value());
+  BOOST_TEST(spec.sound->bins == 8U);
+  BOOST_TEST(spec.inner_width == 5U);
+  BOOST_TEST(spec.patches_max() == 1500U);
+  BOOST_TEST(spec.view_rows_max() == 375U);
+  BOOST_TEST((spec.activation == engine::ffn_activation::gelu));
+  BOOST_TEST(spec.eps == 1e-5);
+  BOOST_TEST(spec.text.before == "[BEGIN_AUDIO]");
+}
+
+BOOST_AUTO_TEST_CASE(sound_projectors_that_are_wrong_are_named) {
+  const auto with = [](const char* key, std::uint32_t value) {
+    auto w = make_sound_projector();
+    w.remove(std::string("clip.audio.") + key);
+    w.add(std::string("clip.audio.") + key, value);
+    return why(w);
+  };
+  BOOST_TEST(says(with("num_mel_bins", 0), "'clip.audio.num_mel_bins' is 0; it must be 1 to 256"));
+  BOOST_TEST(says(with("projector.stack_factor", 7), "must divide the 1500 positions of a chunk"));
+  BOOST_TEST(says(with("num_mel_bins", 9), "'a.conv1d.1.weight' has 3 x 8 x 4 values; it must have 27 x 4"));
+  auto named = make_sound_projector();
+  named.remove("clip.audio.projector_type");
+  named.add("clip.projector_type", "ultravox");
+  BOOST_TEST(says(why(named), "projector 'ultravox' is not supported"));
+  auto pictures = make_sound_projector();
+  pictures.add("clip.projector_type", "gemma3");
+  BOOST_TEST(says(why(pictures), "projector 'gemma3' is not supported"));
+  auto both = make_sound_projector();
+  both.add("clip.has_vision_encoder", true);
+  BOOST_TEST(says(why(both), "has a tower of sound beside its tower of pictures"));
+  auto several = make_sound_projector();
+  several.remove_tensor("a.post_ln.bias");
+  several.remove_tensor("mm.a.mlp.2.weight");
+  several.remove_tensor("a.position_embd.weight");
+  several.add_tensor("a.position_embd.weight", {4, 1499}, engine::ggml_type::f32, test::bytes(1499 * 16));
+  const std::string message = why(several);
+  BOOST_TEST(says(message, "3 problems with the projector"));
+  BOOST_TEST(says(message, "'a.post_ln.bias' is missing"));
+  BOOST_TEST(says(message, "'mm.a.mlp.2.weight' is missing"));
+  BOOST_TEST(says(message, "it must have 4 x 1500"));
+  engine::model_spec text;
+  text.embedding = 6;
+  text.layers.resize(1);
+  BOOST_TEST(why(make_sound_projector(), &text) == "taken");
+  text.causal = false;
+  BOOST_TEST(says(why(make_sound_projector(), &text), "takes no sounds"));
 }
 
 BOOST_AUTO_TEST_CASE(values_without_sense_are_named_with_their_limits) {

@@ -54,6 +54,8 @@ const std::map<std::string, std::string, std::less<>> other_values{{"max-body-by
                                                                    {"image-max-tokens", "300"},
                                                                    {"image-max-bytes", "2000"},
                                                                    {"image-max-pixels", "2000"},
+                                                                   {"audio-max-bytes", "2000"},
+                                                                   {"audio-max-seconds", "7"},
                                                                    {"max-images", "7"}};
 
 app::options with(const std::string& name, const std::string& value) {

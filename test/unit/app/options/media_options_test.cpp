@@ -1,4 +1,4 @@
-// The options of pictures.
+// The options of pictures and sounds.
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <vector>
@@ -31,11 +31,19 @@ BOOST_AUTO_TEST_CASE(limits_are_taken_within_their_ranges) {
       test::contains(test::refused(with_projector({"--max-images", "0"})), "must be an integer, 1 to 1000"));
   BOOST_TEST(test::contains(test::refused(with_projector({"--image-max-bytes", "1"})),
                             "must be an integer, 1024 to"));
+  const auto sounds =
+      test::taken_options(with_projector({"--audio-max-seconds", "30", "--audio-max-bytes", "2048"}));
+  BOOST_TEST(sounds.media.audio_seconds_max == 30U);
+  BOOST_TEST(sounds.media.audio_bytes_max == 2'048U);
+  BOOST_TEST(test::taken_options(with_projector()).media.audio_seconds_max == 600U);
+  BOOST_TEST(test::contains(test::refused(with_projector({"--audio-max-seconds", "3601"})),
+                            "must be an integer, 1 to 3600"));
 }
 
 BOOST_AUTO_TEST_CASE(what_takes_no_pictures_is_refused_by_name) {
   BOOST_TEST(test::contains(test::refused({"--mmproj", "p.gguf"}), "not supported by the cuda backend yet"));
   BOOST_TEST(test::contains(test::refused({"--max-images", "2"}), "needs --mmproj"));
+  BOOST_TEST(test::contains(test::refused({"--audio-max-seconds", "2"}), "needs --mmproj"));
 }
 
 BOOST_AUTO_TEST_CASE(bodies_may_be_longer_with_a_projector) {

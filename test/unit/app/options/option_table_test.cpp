@@ -28,12 +28,12 @@ BOOST_AUTO_TEST_CASE(the_sample_config_shows_every_option_with_values_that_are_a
     shown.emplace(line.substr(1, equals - 1), line.substr(1) + "\n");
   }
   BOOST_TEST(shown.size() == app::option_table().size());
-  // Engines cannot have adapters loaded by clients, and the sample's backend takes no pictures.
+  // Engines cannot have adapters loaded by clients, and the sample's backend takes no media.
   for (const char* const left_out : {"Failover", "LoRA adapters"}) {
     std::string text;
     for (const auto& row : app::option_table()) {
       BOOST_TEST_REQUIRE(shown.contains(row.name), row.name);
-      if (row.group != left_out && row.group != "Pictures") text += shown.at(row.name);
+      if (row.group != left_out && row.group != "Pictures and sounds") text += shown.at(row.name);
     }
     const std::vector<std::string> args{"--config", "/c"};
     const auto parsed =

@@ -1,4 +1,4 @@
-#include "net/completion/sent_pictures.hpp"
+#include "net/completion/sent_media.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/media/image_header.hpp"
+#include "engine/media/sound_header.hpp"
 #include "net/completion/left_fields.hpp"
 #include "net/json/base64.hpp"
 #include "net/json/field_checks.hpp"
@@ -64,16 +65,22 @@ std::optional<engine::picture_detail> detail_named(std::string_view name) {
 
 }  // namespace
 
-result<std::string> sent_pictures::take(std::string_view media_type, std::string_view base64,
-                                        engine::picture_detail detail, const std::string& path) {
+result<void> sent_media::check_kind(bool sound, const std::string& path) const {
+  if (sound == hears_) return {};
+  return refuse_field(path, std::string(sound ? "is a sound" : "is a picture") +
+                                ", which this worker's projector does not take");
+}
+
+result<std::string> sent_media::take_file(std::string_view base64, std::uint64_t bytes_max,
+                                          const std::string& path) const {
   constexpr std::size_t base64_a_byte_max = 2;
-  if (all_.size() >= bounds_.pictures_max) {
-    return refuse_field(
-        path, "is one picture more than a request may have: " + std::to_string(bounds_.pictures_max));
+  if (all_.size() >= bounds_.media_max) {
+    return refuse_field(path, std::string("is one ") + (hears_ ? "sound" : "picture") +
+                                  " more than a request may have: " + std::to_string(bounds_.media_max));
   }
-  if (base64.size() / base64_a_byte_max > bounds_.bytes_max) {
+  if (base64.size() / base64_a_byte_max > bytes_max) {
     return refuse_field(path, "has " + std::to_string(base64.size()) +
-                                  " characters of base64; the limit is " + std::to_string(bounds_.bytes_max) +
+                                  " characters of base64; the limit is " + std::to_string(bytes_max) +
                                   " bytes");
   }
   auto file = decode_base64(base64);
@@ -82,10 +89,18 @@ result<std::string> sent_pictures::take(std::string_view media_type, std::string
                         "is no base64: letters, digits, '+' and '/', a multiple of four with '=' at the "
                         "end, without spaces");
   }
-  if (file->size() > bounds_.bytes_max) {
-    return refuse_field(path, "has " + std::to_string(file->size()) + " bytes; the limit is " +
-                                  std::to_string(bounds_.bytes_max));
+  if (file->size() > bytes_max) {
+    return refuse_field(
+        path, "has " + std::to_string(file->size()) + " bytes; the limit is " + std::to_string(bytes_max));
   }
+  return std::move(*file);
+}
+
+result<std::string> sent_media::take(std::string_view media_type, std::string_view base64,
+                                     engine::picture_detail detail, const std::string& path) {
+  if (const auto taken = check_kind(false, path); !taken) return taken.error();
+  auto file = take_file(base64, bounds_.bytes_max, path);
+  if (!file) return file;
   const auto header = engine::read_image_header(std::as_bytes(std::span(*file)));
   if (!header) return refuse_field(path, header.error().message);
   if (!fits(media_type, header->format)) {
@@ -96,8 +111,8 @@ result<std::string> sent_pictures::take(std::string_view media_type, std::string
   return marks_.mark(all_.size() - 1);
 }
 
-result<std::string> sent_pictures::take_url(std::string_view url, std::string_view detail,
-                                            const std::string& url_path, const std::string& detail_path) {
+result<std::string> sent_media::take_url(std::string_view url, std::string_view detail,
+                                         const std::string& url_path, const std::string& detail_path) {
   const auto wanted = detail_named(detail);
   if (!wanted) return refuse_word(detail_path, "'low', 'high' or 'auto'", detail);
   const auto parts = read_data_url(url, url_path);
@@ -105,7 +120,7 @@ result<std::string> sent_pictures::take_url(std::string_view url, std::string_vi
   return take(parts->media_type, parts->base64, *wanted, url_path);
 }
 
-result<std::string> sent_pictures::take_url_part(const json::object& part, const std::string& path) {
+result<std::string> sent_media::take_url_part(const json::object& part, const std::string& path) {
   constexpr std::array<std::string_view, 2> members{"type", "image_url"};
   constexpr std::array<std::string_view, 2> of_url{"url", "detail"};
   if (const auto ok = only_members(part, path, members, left_fields(field_place::part)); !ok)
@@ -124,7 +139,7 @@ result<std::string> sent_pictures::take_url_part(const json::object& part, const
   return take_url(*url, *detail, where + ".url", where + ".detail");
 }
 
-result<std::string> sent_pictures::take_input_image(const json::object& part, const std::string& path) {
+result<std::string> sent_media::take_input_image(const json::object& part, const std::string& path) {
   constexpr std::array<std::string_view, 3> members{"type", "image_url", "detail"};
   if (const auto ok = only_members(part, path, members); !ok) return ok.error();
   const auto url = text_member(part, path, "image_url");
@@ -134,7 +149,7 @@ result<std::string> sent_pictures::take_input_image(const json::object& part, co
   return take_url(*url, *detail, path + ".image_url", path + ".detail");
 }
 
-result<std::string> sent_pictures::take_image_block(const json::object& block, const std::string& path) {
+result<std::string> sent_media::take_image_block(const json::object& block, const std::string& path) {
   constexpr std::array<std::string_view, 3> members{"type", "source", "cache_control"};
   constexpr std::array<std::string_view, 3> of_source{"type", "media_type", "data"};
   if (const auto ok = only_members(block, path, members); !ok) return ok.error();
@@ -152,8 +167,35 @@ result<std::string> sent_pictures::take_image_block(const json::object& block, c
   return take(*media_type, *data, engine::picture_detail::automatic, where + ".data");
 }
 
-std::shared_ptr<sent_pictures> make_sent_pictures(const engine::picture_input* taken) {
-  return taken == nullptr ? nullptr : std::make_shared<sent_pictures>(taken->bounds());
+result<std::string> sent_media::take_audio_part(const json::object& part, const std::string& path) {
+  constexpr std::array<std::string_view, 2> members{"type", "input_audio"};
+  constexpr std::array<std::string_view, 2> of_audio{"data", "format"};
+  if (const auto taken = check_kind(true, path); !taken) return taken.error();
+  if (const auto ok = only_members(part, path, members, left_fields(field_place::part)); !ok)
+    return ok.error();
+  const std::string where = path + ".input_audio";
+  const auto audio = object_member(part, path, "input_audio");
+  if (!audio) return audio.error();
+  if (const auto ok = only_members(**audio, where, of_audio); !ok) return ok.error();
+  const auto format = text_member(**audio, where, "format");
+  if (!format) return format.error();
+  if (*format != "wav" && *format != "mp3") return refuse_word(where + ".format", "'wav' or 'mp3'", *format);
+  const auto data = text_member(**audio, where, "data");
+  if (!data) return data.error();
+  auto file = take_file(*data, bounds_.sound_bytes_max, where + ".data");
+  if (!file) return file;
+  const auto header = engine::read_sound_header(std::as_bytes(std::span(*file)), bounds_.seconds_max);
+  if (!header) return refuse_field(where + ".data", header.error().message);
+  if ((*format == "wav") != (header->format == engine::sound_format::wav)) {
+    return refuse_field(where + ".format", "is '" + std::string(*format) + "', but the data are a " +
+                                               std::string(to_string(header->format)) + " file");
+  }
+  all_.push_back({std::move(*file), {}, where + ".data"});
+  return marks_.mark(all_.size() - 1);
+}
+
+std::shared_ptr<sent_media> make_sent_media(const engine::media_input* taken) {
+  return taken == nullptr ? nullptr : std::make_shared<sent_media>(taken->bounds(), taken->hears());
 }
 
 std::string join_pieces(const std::vector<content_piece>& pieces) {
@@ -165,13 +207,12 @@ std::string join_pieces(const std::vector<content_piece>& pieces) {
   return out;
 }
 
-std::string sent_pictures::join(const std::vector<content_piece>& pieces) const {
-  const bool pictures =
-      std::any_of(pieces.begin(), pieces.end(), [](const auto& one) { return one.picture; });
-  if (!pictures) return join_pieces(pieces);
+std::string sent_media::join(const std::vector<content_piece>& pieces) const {
+  const bool media = std::any_of(pieces.begin(), pieces.end(), [](const auto& one) { return one.medium; });
+  if (!media) return join_pieces(pieces);
   std::string out;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (i > 0 && !pieces[i].picture && !pieces[i - 1].picture) out += marks_.between();
+    if (i > 0 && !pieces[i].medium && !pieces[i - 1].medium) out += marks_.between();
     out += pieces[i].text;
   }
   return out;

@@ -1,5 +1,5 @@
 // Pictures on their way through chat templates, and into a prompt's tokens.
-#include "engine/conversation/picture_marks.hpp"
+#include "engine/conversation/media_marks.hpp"
 
 #include <boost/json.hpp>
 #include <boost/test/unit_test.hpp>
@@ -22,7 +22,7 @@ chat_format format_of(std::string_view text) {
 
 struct prompt_of {
   prompt_of(std::string_view text, const std::string& content, std::vector<std::string> pictures)
-      : format(format_of(text)), habits(learn_part_habits(format, "<image>")) {
+      : format(format_of(text)), habits(learn_part_habits(format, "<image>", "image")) {
     json::array messages{json::object{{"role", "system"}, {"content", "Say <image>"}},
                          json::object{{"role", "user"}, {"content", filled(content)}}};
     marks.spread(messages, habits);
@@ -55,7 +55,7 @@ struct prompt_of {
 
   chat_format format;
   part_habits habits;
-  picture_marks marks;
+  media_marks marks{"image"};
   rendered_prompt made;
   result<void> put = {};
 };
@@ -65,13 +65,13 @@ struct prompt_of {
 BOOST_AUTO_TEST_SUITE(picture_places)
 
 BOOST_AUTO_TEST_CASE(a_template_is_asked_what_it_takes) {
-  const auto lists = learn_part_habits(format_of(listing), "<image>");
+  const auto lists = learn_part_habits(format_of(listing), "<image>", "image");
   BOOST_TEST(lists.lists);
   BOOST_TEST(!lists.strings);
-  const auto strings = learn_part_habits(format_of(joining), "<image>");
+  const auto strings = learn_part_habits(format_of(joining), "<image>", "image");
   BOOST_TEST(!strings.lists);
   BOOST_TEST(strings.strings);
-  BOOST_TEST(!learn_part_habits(format_of(listing), "<start_of_image>").lists);
+  BOOST_TEST(!learn_part_habits(format_of(listing), "<start_of_image>", "image").lists);
 }
 
 BOOST_AUTO_TEST_CASE(pictures_stand_where_they_were) {
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_template_that_loses_or_repeats_pictures_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(messages_without_pictures_stay_as_they_are) {
-  const picture_marks marks;
+  const media_marks marks("image");
   const json::array messages{json::object{{"role", "user"}, {"content", "a\nb"}}};
   json::array spread = messages;
   marks.spread(spread, {.lists = true, .strings = true});
@@ -110,7 +110,28 @@ BOOST_AUTO_TEST_CASE(messages_without_pictures_stay_as_they_are) {
 }
 
 BOOST_AUTO_TEST_CASE(no_two_requests_have_the_same_marks) {
-  BOOST_TEST(picture_marks().mark(0) != picture_marks().mark(0));
+  BOOST_TEST(media_marks("image").mark(0) != media_marks("image").mark(0));
+}
+
+BOOST_AUTO_TEST_CASE(a_sound_is_a_part_of_its_own_kind) {
+  const std::string listing_sounds =
+      "{% for m in messages %}{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}"
+      "{% elif part.type == 'audio' %}{{ '[AUDIO]' }}{% endif %}{% endfor %}{% endfor %}";
+  const auto habits = learn_part_habits(format_of(listing_sounds), "[AUDIO]", "audio");
+  BOOST_TEST(habits.lists);
+  BOOST_TEST(!learn_part_habits(format_of(listing_sounds), "[AUDIO]", "image").lists);
+  const media_marks marks("audio");
+  json::array messages{json::object{{"role", "user"}, {"content", "a " + marks.mark(0) + " b"}}};
+  marks.spread(messages, habits);
+  const auto& parts = messages[0].at("content").as_array();
+  BOOST_REQUIRE_EQUAL(parts.size(), 3U);
+  BOOST_TEST(parts[1].at("type") == json::value("audio"));
+  auto made = format_of(listing_sounds).render({{"messages", messages}}).value();
+  BOOST_TEST(marks.put(made, {"<rows>"}, habits, "[AUDIO]").has_value());
+  BOOST_TEST(made.text == "a <rows> b");
+  const auto two = marks.put(made, {"<rows>", "<rows>"}, habits, "[AUDIO]");
+  BOOST_REQUIRE(!two.has_value());
+  BOOST_TEST(two.error().message.find("have 2 sounds") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

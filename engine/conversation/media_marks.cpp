@@ -1,10 +1,11 @@
-#include "engine/conversation/picture_marks.hpp"
+#include "engine/conversation/media_marks.hpp"
 
 #include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
 #include <optional>
 #include <random>
+#include <utility>
 
 namespace orcd::engine {
 namespace {
@@ -51,9 +52,10 @@ void keep_around(std::vector<text_range>& out, text_range range, std::size_t fro
 
 }  // namespace
 
-part_habits learn_part_habits(const chat_format& format, std::string_view placeholder) {
+part_habits learn_part_habits(const chat_format& format, std::string_view placeholder,
+                              std::string_view part) {
   part_habits out;
-  const json::array parts{json::object{{"type", "image"}},
+  const json::array parts{json::object{{"type", json::string(part)}},
                           json::object{{"type", "text"}, {"text", json::string(probe)}}};
   const auto list = render_probe(format, parts);
   out.lists =
@@ -63,7 +65,7 @@ part_habits learn_part_habits(const chat_format& format, std::string_view placeh
   return out;
 }
 
-picture_marks::picture_marks() {
+media_marks::media_marks(std::string part) : part_(std::move(part)) {
   std::random_device source;
   constexpr std::array<char, 16> digits{'0', '1', '2', '3', '4', '5', '6', '7',
                                         '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
@@ -74,13 +76,13 @@ picture_marks::picture_marks() {
   between_ = base_ + std::string(index_digits, '-');
 }
 
-std::string picture_marks::mark(std::size_t index) const {
+std::string media_marks::mark(std::size_t index) const {
   std::string number = std::to_string(index);
   number.insert(0, index_digits - std::min(index_digits, number.size()), '0');
   return base_ + number;
 }
 
-json::array picture_marks::list_of(std::string_view text) const {
+json::array media_marks::list_of(std::string_view text) const {
   json::array out;
   const auto add_text = [&](std::string_view part) {
     if (!part.empty()) out.push_back(json::object{{"type", "text"}, {"text", json::string(part)}});
@@ -89,12 +91,13 @@ json::array picture_marks::list_of(std::string_view text) const {
     const auto at = text.find(base_);
     add_text(text.substr(0, at));
     if (at == std::string_view::npos) return out;
-    if (text.substr(at, between_.size()) != between_) out.push_back(json::object{{"type", "image"}});
+    if (text.substr(at, between_.size()) != between_)
+      out.push_back(json::object{{"type", json::string(part_)}});
     text.remove_prefix(at + between_.size());
   }
 }
 
-void picture_marks::spread(json::array& messages, part_habits habits) const {
+void media_marks::spread(json::array& messages, part_habits habits) const {
   for (json::value& value : messages) {
     auto* const content = value.as_object().if_contains("content");
     if (content == nullptr || !content->is_string()) continue;
@@ -112,8 +115,8 @@ void picture_marks::spread(json::array& messages, part_habits habits) const {
   }
 }
 
-std::vector<picture_marks::place> picture_marks::marked_places(const rendered_prompt& prompt,
-                                                               std::size_t count) const {
+std::vector<media_marks::place> media_marks::marked_places(const rendered_prompt& prompt,
+                                                           std::size_t count) const {
   std::vector<place> out;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string text = mark(i);
@@ -123,8 +126,8 @@ std::vector<picture_marks::place> picture_marks::marked_places(const rendered_pr
   return out;
 }
 
-result<void> picture_marks::put(rendered_prompt& prompt, const std::vector<std::string>& texts,
-                                part_habits habits, std::string_view placeholder) const {
+result<void> media_marks::put(rendered_prompt& prompt, const std::vector<std::string>& texts,
+                              part_habits habits, std::string_view placeholder) const {
   std::vector<place> places;
   if (habits.lists) {
     for (const std::size_t at : own_places(prompt, placeholder)) places.push_back({at, placeholder.size()});
@@ -134,8 +137,8 @@ result<void> picture_marks::put(rendered_prompt& prompt, const std::vector<std::
   const bool ordered = std::is_sorted(places.begin(), places.end(),
                                       [](const place& a, const place& b) { return a.from < b.from; });
   if (places.size() != texts.size() || !ordered) {
-    return refuse("have " + std::to_string(texts.size()) +
-                  " pictures, but the model's chat template prints " + std::to_string(places.size()) +
+    return refuse("have " + std::to_string(texts.size()) + (part_ == "image" ? " pictures" : " sounds") +
+                  ", but the model's chat template prints " + std::to_string(places.size()) +
                   (ordered ? "" : ", in another order"));
   }
   for (std::size_t i = texts.size(); i-- > 0;) {

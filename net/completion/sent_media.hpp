@@ -1,5 +1,6 @@
-// The pictures of a request as it sends them: data: URLs and base64, read and judged by their first bytes. In
-// the text of their message each is a mark (engine/conversation/picture_marks.hpp). Pure. Private to net/.
+// The pictures or sounds of a request as it sends them: data: URLs and base64, read and judged by their first
+// bytes. In the text of their message each is a mark (engine/conversation/media_marks.hpp). Pure. Private to
+// net/.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,13 +10,13 @@
 #include <vector>
 
 #include "engine/base/error.hpp"
-#include "engine/conversation/picture_marks.hpp"
+#include "engine/conversation/media_marks.hpp"
 #include "engine/media/prepare_picture.hpp"
-#include "engine/served/picture_input.hpp"
+#include "engine/served/media_input.hpp"
 
 namespace orcd::net {
 
-struct sent_picture {
+struct sent_medium {
   std::string file;
   engine::picture_detail detail = engine::picture_detail::automatic;
   std::string path;  ///< of the field that has it, for messages
@@ -24,15 +25,17 @@ struct sent_picture {
 /// A part of a message's content.
 struct content_piece {
   std::string text;
-  bool picture = false;  ///< the text is a mark
+  bool medium = false;  ///< the text is a mark
 };
 
-class sent_pictures {
+class sent_media {
  public:
-  explicit sent_pictures(const engine::picture_bounds& bounds) : bounds_(bounds) {}
+  /// `hears`: sounds are taken and pictures refused; otherwise it is the other way round.
+  explicit sent_media(const engine::media_bounds& bounds, bool hears = false)
+      : bounds_(bounds), hears_(hears), marks_(hears ? "audio" : "image") {}
 
-  [[nodiscard]] const std::vector<sent_picture>& all() const noexcept { return all_; }
-  [[nodiscard]] const engine::picture_marks& marks() const noexcept { return marks_; }
+  [[nodiscard]] const std::vector<sent_medium>& all() const noexcept { return all_; }
+  [[nodiscard]] const engine::media_marks& marks() const noexcept { return marks_; }
 
   /// A part {"type":"image_url","image_url":{"url":URL,"detail":D}}, or with the URL alone; the picture's
   /// mark. Errors: invalid_request with the path as param.
@@ -44,7 +47,10 @@ class sent_pictures {
   /// The same of /v1/messages: {"type":"image","source":{"type":"base64","media_type":M,"data":D}}.
   [[nodiscard]] engine::result<std::string> take_image_block(const boost::json::object& block,
                                                              const std::string& path);
-  /// The text of a message of these pieces: texts are joined by line ends, unless there are pictures.
+  /// A part {"type":"input_audio","input_audio":{"data":BASE64,"format":F}}, F being wav or mp3.
+  [[nodiscard]] engine::result<std::string> take_audio_part(const boost::json::object& part,
+                                                            const std::string& path);
+  /// The text of a message of these pieces: texts are joined by line ends, unless there are media.
   [[nodiscard]] std::string join(const std::vector<content_piece>& pieces) const;
 
  private:
@@ -54,15 +60,21 @@ class sent_pictures {
   [[nodiscard]] engine::result<std::string> take(std::string_view media_type, std::string_view base64,
                                                  engine::picture_detail detail, const std::string& path);
 
-  engine::picture_bounds bounds_;
-  engine::picture_marks marks_;
-  std::vector<sent_picture> all_;
+  [[nodiscard]] engine::result<void> check_kind(bool sound, const std::string& path) const;
+  /// The file, of at most `bytes_max`.
+  [[nodiscard]] engine::result<std::string> take_file(std::string_view base64, std::uint64_t bytes_max,
+                                                      const std::string& path) const;
+
+  engine::media_bounds bounds_;
+  bool hears_;
+  engine::media_marks marks_;
+  std::vector<sent_medium> all_;
 };
 
-/// Where a chat's pictures go; null where none are taken.
-[[nodiscard]] std::shared_ptr<sent_pictures> make_sent_pictures(const engine::picture_input* taken);
+/// Where a chat's media go; null where none are taken.
+[[nodiscard]] std::shared_ptr<sent_media> make_sent_media(const engine::media_input* taken);
 
-/// The text of a message's pieces, of which none is a picture.
+/// The text of a message's pieces, of which none is a medium.
 [[nodiscard]] std::string join_pieces(const std::vector<content_piece>& pieces);
 
 }  // namespace orcd::net

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "engine/media/picture_decoder.hpp"
+#include "engine/media/media_decoder.hpp"
 
 namespace orcd::net {
 
-[[nodiscard]] std::string render_picture_metrics(const engine::decoder_counts& counts);
+[[nodiscard]] std::string render_media_metrics(const engine::decoder_counts& counts);
 
 }  // namespace orcd::net

@@ -3,6 +3,7 @@
 // it is rounded to integers. Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,7 +23,16 @@ enum class lora_target : std::uint8_t {
   ffn_down,
   output,
   token_embd,  ///< the row of the token: embedding += strength * scale * B (column `token` of A)
+  // Of layers with another mixer than attention; behind the others because digests count on the numbers.
+  mix_in,
+  mix_gate,
+  mix_out,
 };
+inline constexpr std::size_t lora_targets = static_cast<std::size_t>(lora_target::mix_out) + 1;
+/// The others are of the model: there is one of each.
+[[nodiscard]] constexpr bool is_of_layer(lora_target target) noexcept {
+  return target != lora_target::output && target != lora_target::token_embd;
+}
 
 struct lora_pair {
   lora_target target{};

@@ -110,6 +110,10 @@ class tensor_adder {
     stored_pair& pair = pairs_.all()[place];
     pair.module = module;
     using enum lora_target;
+    if (place.target >= mix_in) {
+      pair.values = value_heads_of(place);
+      return {};
+    }
     if (place.target != attn_q && place.target != attn_k && place.target != attn_qkv) return {};
     const layer_spec& layer = source_.base.spec.layers[place.layer];
     if (source_.base.spec.learned_positions || !source_.base.spec.regrouped_heads) return {};
@@ -120,6 +124,16 @@ class tensor_adder {
     }
     pair.heads_in_halves = place.target == attn_q ? layer.heads : layer.kv_heads;
     return {};
+  }
+
+  /// Converters of some families put a delta net's heads of values in turn over the key heads.
+  [[nodiscard]] value_head_order value_heads_of(const pair_place& place) const {
+    const recurrent_spec& of = source_.base.spec.recurrence;
+    const bool delta_net = source_.base.spec.layers[place.layer].mixer == mixer_kind::delta_net;
+    if (!delta_net || of.sharing != head_sharing::in_turn) return {};
+    const bool input = place.target == lora_target::mix_in;
+    return {of.value_heads, of.key_heads, of.value_length, input ? 2ULL * of.keys() : 0,
+            place.target == lora_target::mix_out};
   }
 
   const peft_config& config_;

@@ -92,6 +92,26 @@ void regroup(std::span<float> values, std::uint64_t rows, std::uint64_t cols, st
   }
 }
 
+/// Of a matrix [rows][cols].
+void turn_heads(std::span<float> values, std::uint64_t rows, std::uint64_t cols,
+                const value_head_order& order) {
+  const std::uint32_t each = order.heads / order.key_heads;
+  ORCD_ENSURE(order.first + std::uint64_t{order.heads} * order.width == (order.of_inputs ? cols : rows));
+  const std::vector<float> from(values.begin(), values.end());
+  for (std::uint32_t head = 0; head < order.heads; ++head) {
+    const std::uint64_t to = order.first + std::uint64_t{head} * order.width;
+    const std::uint64_t of =
+        order.first + std::uint64_t{head % order.key_heads * each + head / order.key_heads} * order.width;
+    for (std::uint32_t i = 0; i < order.width; ++i) {
+      if (order.of_inputs)
+        for (std::uint64_t row = 0; row < rows; ++row)
+          values[row * cols + to + i] = from[row * cols + of + i];
+      else
+        std::copy_n(from.data() + (of + i) * cols, cols, values.data() + (to + i) * cols);
+    }
+  }
+}
+
 class maker {
  public:
   explicit maker(const adapter_source& source) : source_(source) {}
@@ -130,6 +150,9 @@ class maker {
     const auto b = append(stored.b);
     if (!b) return b.error();
     if (stored.heads_in_halves != 0) regroup(*b, pair.out, pair.rank, stored.heads_in_halves);
+    if (stored.values.heads > 0 && stored.values.of_inputs) turn_heads(*a, pair.rank, pair.in, stored.values);
+    if (stored.values.heads > 0 && !stored.values.of_inputs)
+      turn_heads(*b, pair.out, pair.rank, stored.values);
     out_.rank_max = std::max(out_.rank_max, pair.rank);
     out_.pairs.push_back(pair);
     return {};

@@ -13,6 +13,14 @@
 
 namespace orcd::engine {
 
+/// Heads of values that lie beside one another for a key head in the original, and in turn over the key heads
+/// in the model's file: of B's rows from `first` on, or of A's columns. No heads: nothing is moved.
+struct value_head_order {
+  std::uint32_t heads = 0, key_heads = 0, width = 0;
+  std::uint64_t first = 0;
+  bool of_inputs = false;
+};
+
 /// A half that the file lacks has a null data pointer.
 struct stored_pair {
   tensor_view a;            ///< [rank][in], or [in][rank]
@@ -22,6 +30,7 @@ struct stored_pair {
   /// B's rows are those of this many heads, each rotated in halves, and the model's file rotates neighbours;
   /// 0: the rows are in the file's order.
   std::uint32_t heads_in_halves = 0;
+  value_head_order values{};
 };
 
 /// Whose adapter is read, and under which name messages speak of it.

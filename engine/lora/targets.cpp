@@ -21,7 +21,8 @@ struct layer_matrix {
   std::string_view module;  ///< after "layers.N."
 };
 
-/// Files have one name for the fused gate and up and for up alone; a layer has one of the two.
+/// Files have one name for the fused gate and up and for up alone, and for the fused Q, K and V of attention
+/// and of a delta net; a layer has one of the two. What a layer has instead of attention goes by three names.
 constexpr std::array layer_matrices{
     layer_matrix{lora_target::attn_qkv, &w::attn_qkv, "attn_qkv", "self_attn.qkv_proj"},
     layer_matrix{lora_target::attn_q, &w::attn_q, "attn_q", "self_attn.q_proj"},
@@ -32,6 +33,13 @@ constexpr std::array layer_matrices{
     layer_matrix{lora_target::ffn_gate, &w::ffn_gate, "ffn_gate", "mlp.gate_proj"},
     layer_matrix{lora_target::ffn_up, &w::ffn_up, "ffn_up", "mlp.up_proj"},
     layer_matrix{lora_target::ffn_down, &w::ffn_down, "ffn_down", "mlp.down_proj"},
+    layer_matrix{lora_target::mix_in, &w::mix_in, "attn_qkv", "linear_attn.in_proj_qkv"},
+    layer_matrix{lora_target::mix_in, &w::mix_in, "ssm_in", "mamba.in_proj"},
+    layer_matrix{lora_target::mix_in, &w::mix_in, "shortconv.in_proj", "conv.in_proj"},
+    layer_matrix{lora_target::mix_gate, &w::mix_gate, "attn_gate", "linear_attn.in_proj_z"},
+    layer_matrix{lora_target::mix_out, &w::mix_out, "ssm_out", "linear_attn.out_proj"},
+    layer_matrix{lora_target::mix_out, &w::mix_out, "ssm_out", "mamba.out_proj"},
+    layer_matrix{lora_target::mix_out, &w::mix_out, "shortconv.out_proj", "conv.out_proj"},
 };
 
 /// Of a matrix of layers: there is a row for each.
@@ -70,8 +78,8 @@ std::string quoted(std::string_view kind, std::string_view name) {
 /// What a layer has in the place of the matrix that it has not.
 std::string_view instead_of(lora_target target, const layer_weights& layer, const layer_spec& spec) {
   using enum lora_target;
-  if (spec.mixer != mixer_kind::attention && target <= attn_output)
-    return ": it has no attention, and adapters of what it has instead are not supported";
+  if (spec.mixer != mixer_kind::attention && target <= attn_output) return ": it has no attention";
+  if (spec.mixer == mixer_kind::attention && target >= mix_in) return ": it attends";
   if ((target == attn_k || target == attn_v) && spec.reads_other_cache)
     return ": it reads the keys and values of a layer before it";
   if (target == attn_v && spec.values_from_keys)
@@ -103,7 +111,7 @@ result<pair_place> find_in_layer(const model& base, const layer_name& at,
   for (const layer_matrix& row : layer_matrices) {
     if (row.*names != at.rest) continue;
     if (layer.*row.role) return pair_place{at.layer, row.target};
-    named = &row;
+    if (named == nullptr) named = &row;
   }
   if (named == nullptr) {
     return adapter_error(file, subject + " is of no matrix that an adapter can change here");

@@ -116,7 +116,7 @@ void host_forward::run_layer(std::uint32_t layer) {
     normalise(weights.attn_norm, weights.attn_norm_bias);
     tap("attn_norm", layer, work_.normed, width);
     if (spec.mixer != engine::mixer_kind::attention) {
-      recurrence_.mix(layer, work_, half_output(), !spec_.post_norms, pool_, tap_);
+      recurrence_.mix(layer, work_, half_output(), !spec_.post_norms, adapters_, pool_, tap_);
     } else {
       if (spec_.latent)
         project_latents(layer);

@@ -301,10 +301,10 @@ void host_recurrence::scan(std::uint32_t layer, kernels::recurrent_args args,
 }
 
 void host_recurrence::mix(std::uint32_t layer, host_workspace& work, float* out, bool accumulate,
-                          kernels::host::thread_pool& pool, const layer_tap& tap) {
+                          host_adapters& adapters, kernels::host::thread_pool& pool, const layer_tap& tap) {
   const engine::mixer_kind kind = spec_.layers[layer].mixer;
   point_runs(layer);
-  project(layer, work, pool);
+  project(layer, work, adapters, pool);
   if (engine::has_state(kind)) {
     mix_state(layer, work, pool, tap);
   } else {
@@ -321,9 +321,11 @@ void host_recurrence::mix(std::uint32_t layer, host_workspace& work, float* out,
                                         .columns = columns_,
                                         .accumulate = accumulate};
   host::matmul({&product, 1}, pool);
+  adapters.add(engine::lora_target::mix_out, layer, work.mix_values, width, out, spec_.embedding, pool);
 }
 
-void host_recurrence::project(std::uint32_t layer, host_workspace& work, kernels::host::thread_pool& pool) {
+void host_recurrence::project(std::uint32_t layer, host_workspace& work, host_adapters& adapters,
+                              kernels::host::thread_pool& pool) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const engine::mixer_kind kind = spec_.layers[layer].mixer;
   const mixed_places at = places_of(spec_.recurrence, kind);
@@ -343,6 +345,10 @@ void host_recurrence::project(std::uint32_t layer, host_workspace& work, kernels
   add(weights.mix_decay, at.decay);
   add(weights.mix_beta_decay, at.beta);
   host::matmul(work.products, pool);
+  adapters.add(engine::lora_target::mix_in, layer, work.normed, spec_.embedding, work.mixed, extents_.mixed,
+               pool);
+  adapters.add(engine::lora_target::mix_gate, layer, work.normed, spec_.embedding, work.mixed + at.gate,
+               extents_.mixed, pool);
 }
 
 void host_recurrence::convolve(std::uint32_t layer, host_workspace& work, std::size_t in, std::size_t out,

@@ -11,6 +11,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/host/host_adapters.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/layer_tap.hpp"
 #include "kernels/host/recurrent.hpp"
@@ -43,7 +44,8 @@ class host_recurrence {
   /// Of a step that did not complete the slots can only be cleared.
   void end_step(bool complete) noexcept;
   /// The layer's mix of work.normed: `out` += it, or = it without `accumulate`; [columns][embedding].
-  void mix(std::uint32_t layer, host_workspace& work, float* out, bool accumulate,
+  /// `adapters` add to its products.
+  void mix(std::uint32_t layer, host_workspace& work, float* out, bool accumulate, host_adapters& adapters,
            kernels::host::thread_pool& pool, const layer_tap& tap);
 
  private:
@@ -82,7 +84,8 @@ class host_recurrence {
                                 std::uint32_t position) const noexcept;
   [[nodiscard]] float* input_at(std::uint32_t slot, std::uint32_t layer,
                                 std::uint32_t position) const noexcept;
-  void project(std::uint32_t layer, host_workspace& work, kernels::host::thread_pool& pool);
+  void project(std::uint32_t layer, host_workspace& work, host_adapters& adapters,
+               kernels::host::thread_pool& pool);
   void convolve(std::uint32_t layer, host_workspace& work, std::size_t in, std::size_t out,
                 kernels::host::thread_pool& pool);
   void mix_state(std::uint32_t layer, host_workspace& work, kernels::host::thread_pool& pool,

@@ -14,9 +14,7 @@ namespace {
 
 using engine::lora_target;
 
-constexpr std::size_t targets = static_cast<std::size_t>(lora_target::token_embd) + 1;
-/// Of a layer: those before `output`.
-constexpr std::size_t layer_targets = static_cast<std::size_t>(lora_target::output);
+constexpr std::size_t targets = engine::lora_targets;
 
 engine::error refused(const std::string& why) {
   return {engine::errc::model_load_failed, "the LoRA adapter " + why};
@@ -48,8 +46,9 @@ adapter_layout::adapter_layout(const engine::model& m, engine::adapter_room room
   place_of_.assign(std::max<std::size_t>(1, m.weights.layers.size()) * targets, -1);
   const auto layers = static_cast<std::uint32_t>(m.weights.layers.size());
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
-    for (std::size_t i = 0; i < layer_targets; ++i) {
+    for (std::size_t i = 0; i < targets; ++i) {
       const auto target = static_cast<lora_target>(i);
+      if (!engine::is_of_layer(target)) continue;
       add(engine::matrix_at(m, {layer, target}), target, layer);
     }
   }

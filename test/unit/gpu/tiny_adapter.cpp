@@ -8,6 +8,8 @@
 #include "engine/base/sha256.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "gpu/plan/adapter_layout.hpp"
+#include "kernels/host/matmul.hpp"
+#include "test/support/gguf_writer.hpp"
 
 namespace orcd::test {
 namespace {
@@ -27,6 +29,9 @@ const engine::tensor_view& matrix_of(const engine::model& m, const engine::lora_
     case lora_target::ffn_gate_up: return layer.ffn_gate_up;
     case lora_target::ffn_gate: return layer.ffn_gate;
     case lora_target::ffn_up: return layer.ffn_up;
+    case lora_target::mix_in: return layer.mix_in;
+    case lora_target::mix_gate: return layer.mix_gate;
+    case lora_target::mix_out: return layer.mix_out;
     default: return layer.ffn_down;
   }
 }
@@ -94,6 +99,43 @@ bytes merged(bytes image, const engine::lora_adapter& adapter, float strength) {
     }
   }
   return image;
+}
+
+bytes in_f32(const bytes& image) {
+  const engine::gguf_file file = engine::gguf_file::parse(image, "tiny").value();
+  gguf_writer out;
+  for (const engine::gguf_entry& entry : file.entries()) {
+    const std::string key(entry.key);
+    const auto type = static_cast<std::uint32_t>(entry.value.type);
+    if (const auto* array = std::get_if<engine::gguf_array>(&entry.value.value)) {
+      bytes payload;
+      append_number(payload, static_cast<std::uint32_t>(array->element));
+      append_number(payload, array->count);
+      payload.insert(payload.end(), array->payload.begin(), array->payload.end());
+      out.add_raw(key, type, std::move(payload));
+    } else if (const auto* text = std::get_if<std::string_view>(&entry.value.value)) {
+      out.add(key, *text);
+    } else if (const auto* flag = std::get_if<bool>(&entry.value.value)) {
+      out.add(key, *flag);
+    } else if (const auto* real = std::get_if<double>(&entry.value.value)) {
+      out.add(key, static_cast<float>(*real));
+    } else {
+      out.add(key, static_cast<std::uint32_t>(std::get<std::uint64_t>(entry.value.value)));
+    }
+  }
+  for (const engine::tensor_view& tensor : file.tensors()) {
+    const auto& extents = tensor.extents;
+    std::vector<std::uint64_t> shape(extents.begin(), extents.begin() + tensor.dims);
+    const std::uint64_t rows = tensor.elements() / extents[0], bytes_a_row = tensor.bytes / rows;
+    bytes values(tensor.elements() * sizeof(float));
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      kernels::host::dequantize_row(tensor.type, tensor.data + row * bytes_a_row,
+                                    static_cast<std::uint32_t>(extents[0]),
+                                    reinterpret_cast<float*>(values.data()) + row * extents[0]);
+    }
+    out.add_tensor(std::string(tensor.name), std::move(shape), engine::ggml_type::f32, std::move(values));
+  }
+  return out.build();
 }
 
 }  // namespace orcd::test

@@ -25,4 +25,7 @@ struct tiny_adapter_options {
 /// The image of a model of F32 matrices with strength * scale * B A added to them.
 [[nodiscard]] bytes merged(bytes image, const engine::lora_adapter& adapter, float strength);
 
+/// The same model with its Q8_0 matrices in F32, so that adapters can be merged into it.
+[[nodiscard]] bytes in_f32(const bytes& image);
+
 }  // namespace orcd::test

@@ -343,4 +343,40 @@ BOOST_AUTO_TEST_CASE(ranks_and_alphas_of_a_configuration) {
   expect_refusal(read_peft(safetensors_writer(), model, plain_config, small), {"the limit is 10"});
 }
 
+// Original: value heads 0 and 1 are of key head 0, 2 and 3 of key head 1. The file: heads 0, 2, 1, 3.
+BOOST_AUTO_TEST_CASE(value_heads_of_a_delta_net_come_in_the_order_of_the_model_s_file) {
+  tiny_model_options of;
+  of.file = "qwen35";
+  const bytes image = make_tiny_model(of);
+  const auto file = engine::gguf_file::parse(image, "tiny.gguf").value();
+  const engine::model hybrid = engine::load_model(file).value();
+  const auto& spec = hybrid.spec;
+  BOOST_TEST_REQUIRE(spec.recurrence.value_heads == 4U);
+  BOOST_TEST_REQUIRE(spec.recurrence.key_heads == 2U);
+  const std::uint32_t width = spec.embedding, head = spec.recurrence.value_length;
+  const std::uint32_t keys = 2 * spec.recurrence.keys(), values = spec.recurrence.values();
+  const auto in = some_matrix(keys + values, 1, 5), gate = some_matrix(values, 1, 6),
+             out = some_matrix(1, values, 7);
+  const auto one = some_matrix(1, width, 8), many = some_matrix(width, 1, 9);
+  const std::string at = layer0 + "linear_attn.";
+  safetensors_writer w;
+  const auto add = [&](const std::string& name, const matrix& a, const matrix& b) {
+    w.add(at + name + ".lora_A.weight", a, ggml_type::f32);
+    w.add(at + name + ".lora_B.weight", b, ggml_type::f32);
+  };
+  add("in_proj_qkv", one, in);
+  add("in_proj_z", one, gate);
+  add("out_proj", out, many);
+  const auto read = accepted(read_peft(w, hybrid, R"({"r": 1, "lora_alpha": 1})"));
+  BOOST_TEST_REQUIRE(read.pairs.size() == 3U);
+  const std::uint32_t original[] = {0, 2, 1, 3};
+  for (std::uint32_t i = 0; i < keys; ++i) BOOST_TEST(read.b(read.pairs[0])[i] == in.values[i]);
+  for (std::uint32_t i = 0; i < values; ++i) {
+    const std::uint32_t from = original[i / head] * head + i % head;
+    BOOST_TEST(read.b(read.pairs[0])[keys + i] == in.values[keys + from]);
+    BOOST_TEST(read.b(read.pairs[1])[i] == gate.values[from]);
+    BOOST_TEST(read.a(read.pairs[2])[i] == out.values[from]);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -76,6 +76,29 @@ BOOST_AUTO_TEST_CASE(an_adapter_is_like_weights_that_it_is_merged_into) {
   }
 }
 
+// Projections of delta nets, of Mamba-2 and of short convolutions, and what they give.
+BOOST_AUTO_TEST_CASE(pairs_beside_what_layers_have_instead_of_attention_are_like_merged_weights) {
+  for (const char* name : {"qwen35", "granitehybrid-dense", "lfm2"}) {
+    test::tiny_model_options of;
+    of.file = name;
+    const test::bytes image = test::in_f32(test::make_tiny_model(of));
+    const auto of_mixers = [](lora_target target) { return target >= lora_target::mix_in; };
+    const test::tiny_adapter_options options{.rank = 4, .seed = 9, .size = 1.0F, .wanted = of_mixers};
+    rig with(image, 1);
+    const engine::lora_adapter adapter = test::make_tiny_adapter(with.model(), options);
+    BOOST_TEST(adapter.pairs.size() >= 2U, name);
+    with.put(2, options);
+    rig merged(test::merged(image, adapter, 0.75F), 1);
+    const auto prompt = with.prompt(1);
+    const logits_list got = with.alone(prompt, {{2, 0.75F}});
+    const logits_list want = merged.alone(prompt, {});
+    const double changed = distance(with.alone(prompt, {}).front(), want.front());
+    BOOST_TEST(changed > 0.05, name << ": " << changed);
+    BOOST_TEST(distance(got.front(), want.front()) < 1e-4,
+               name << ": " << distance(got.front(), want.front()));
+  }
+}
+
 // Where values are keys, a pair beside the keys changes both.
 BOOST_AUTO_TEST_CASE(a_pair_beside_keys_that_are_values_is_like_merged_weights) {
   const test::bytes image = test::gemma4({.experts = 4}).build();

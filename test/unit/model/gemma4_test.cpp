@@ -198,7 +198,8 @@ BOOST_AUTO_TEST_CASE(scales_of_routers_and_experts) {
   const gguf_writer w = gemma4(with_experts);
   const auto l = load(w);
   const engine::layer_weights& layer = l->model.weights.layers[2];
-  const auto stored = engine::gguf_file::parse(l->image, "tiny")->find_tensor("blk.2.ffn_gate_inp.scale");
+  const auto file = engine::gguf_file::parse(l->image, "tiny").value();
+  const auto* const stored = file.find_tensor("blk.2.ffn_gate_inp.scale");
   float first = 0.0F, used = 0.0F;
   std::memcpy(&first, stored->data, sizeof first);
   std::memcpy(&used, layer.router_norm.data, sizeof used);

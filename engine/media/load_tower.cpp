@@ -5,6 +5,7 @@
 
 #include "engine/base/sha256.hpp"
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/media/prepare_picture.hpp"
 #include "engine/media/projector_table.hpp"
 #include "engine/media/tower_tensors.hpp"
 
@@ -46,13 +47,17 @@ result<const projector_kind*> choose_kind(const gguf_file& file) {
                         "neither key 'clip.has_vision_encoder' nor 'clip.has_audio_encoder' is true: it has "
                         "no tower of pictures or sounds");
   }
-  if (pictures && sound)
-    return no_projector(file, "has a tower of sound beside its tower of pictures, which is not supported");
   std::string_view name = text_of(file, "clip.projector_type");
-  if (name.empty()) name = text_of(file, sound ? "clip.audio.projector_type" : "clip.vision.projector_type");
+  if (name.empty())
+    name = text_of(file, pictures ? "clip.vision.projector_type" : "clip.audio.projector_type");
+  const auto kinds = projector_kinds();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const projector_kind& one) {
+    return one.name == name && one.sounds != pictures;
+  });
+  if (pictures && sound && (kind == kinds.end() || !kind->leaves_sounds))
+    return no_projector(file, "has a tower of sound beside its tower of pictures, which is not supported");
   if (name.empty()) return no_projector(file, "key 'clip.projector_type' is missing");
-  for (const projector_kind& kind : projector_kinds())
-    if (kind.name == name && kind.sounds == sound) return &kind;
+  if (kind != kinds.end()) return &*kind;
   return no_projector(
       file, "projector " + in_quotes(name) + " is not supported; supported are " + supported_projectors());
 }
@@ -133,6 +138,17 @@ void find_deepstack(hparam_reader& from, tower_spec& spec, std::vector<tower_lay
   }
 }
 
+/// Rows for columns, then as many for lines; the file alone says how many.
+void bind_positions_by_side(const gguf_file& file, const std::string& name, tower_spec& spec,
+                            tower_binder& bind, tower_weights& weights) {
+  const tensor_view* const found = file.find_tensor(name);
+  const std::uint64_t longest = std::uint64_t{spec.pictures.rows_max} * spec.pictures.merge;
+  spec.position_side = static_cast<std::uint32_t>(
+      found == nullptr ? longest : std::clamp<std::uint64_t>(found->extents[1], longest, 1U << 20U));
+  bind.bind_kernel(weights.positions, name, spec.width, spec.position_side, 2);
+  weights.positions.extents = {spec.width, 2ULL * spec.position_side, 1, 1};
+}
+
 void bind_tower(const gguf_file& file, const projector_kind& kind, tower_spec& spec, problem_list& problems,
                 tower_weights& weights) {
   if (kind.sounds) return bind_sound_tower(file, spec, problems, weights);
@@ -143,10 +159,15 @@ void bind_tower(const gguf_file& file, const projector_kind& kind, tower_spec& s
   bind.bind(weights.patch, "v.patch_embd.weight", patch, spec.width);
   if (spec.two_frames) bind.bind(weights.second_frame, "v.patch_embd.weight.1", patch, spec.width);
   bind.bind(weights.patch_bias, "v.patch_embd.bias", spec.width, 0, false);
-  if (spec.positions != tower_positions::none)
-    bind.bind(weights.positions, "v.position_embd.weight", spec.width, side * side);
-  bind.bind(weights.post_norm, "v.post_ln.weight", spec.width, 0);
+  constexpr const char* positions = "v.position_embd.weight";
+  if (spec.positions == tower_positions::by_side)
+    bind_positions_by_side(file, positions, spec, bind, weights);
+  else if (spec.positions != tower_positions::none)
+    bind.bind(weights.positions, positions, spec.width, side * side);
+  if (spec.end_norm) bind.bind(weights.post_norm, "v.post_ln.weight", spec.width, 0);
   if (spec.norm == norm_kind::layer) bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
+  bind.bind(weights.std_bias, "v.std_bias", spec.width, 0, file.find_tensor("v.std_scale") != nullptr);
+  bind.bind(weights.std_scale, "v.std_scale", spec.width, 0, file.find_tensor("v.std_bias") != nullptr);
   const std::uint64_t in = spec.merge == tower_merge::concatenate ? spec.joined_width() : spec.width;
   if (kind.projection == nullptr)
     bind_tower_merger(spec, bind, "mm.0", "mm.2", weights.merger);
@@ -225,6 +246,7 @@ std::uint32_t tower_spec::patches_max() const noexcept {
 
 std::uint32_t tower_spec::view_rows_max() const noexcept {
   if (sound) return chunk_frames / 2 / sound->stack;
+  if (pictures.layout == picture_layout::budget) return pictures.rows_max;
   if (pictures.layout == picture_layout::multiples)
     return static_cast<std::uint32_t>(pictures.pixels_max / pictures.factor / pictures.factor);
   const std::uint32_t side = pictures.side / pictures.patch / pictures.merge;
@@ -238,6 +260,8 @@ std::uint32_t tower_spec::picture_rows_max() const noexcept {
 }
 
 void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept {
+  if (spec.pictures.layout == picture_layout::budget)
+    spec.pictures.rows_max = picture_budget(std::min(rows, spec.pictures.rows_max));
   if (spec.pictures.layout != picture_layout::multiples) return;
   const std::uint64_t row_pixels = std::uint64_t{spec.pictures.factor} * spec.pictures.factor;
   spec.pictures.pixels_max = std::max(std::min(spec.pictures.pixels_max, rows * row_pixels), row_pixels);
@@ -263,7 +287,8 @@ result<tower> load_tower(gguf_file file, const model_spec* text) {
   read_common_tower(from, spec, sounds ? 1e-5 : 1e-6);
   if (!sounds) read_picture_rules(from, spec);
   (*kind)->read(from, spec);
-  if (!sounds) check_activation(from, spec);
+  if (!sounds && spec.names_activation) check_activation(from, spec);
+  if (text != nullptr && spec.rows_see_by_model) spec.rows_see_each_other = text->layer_inputs == 0;
   weights.layers.resize(count_layers(from));
   if (!sounds) find_deepstack(from, spec, weights.layers);
   if (problems.empty()) bind_tower(file, **kind, spec, problems, weights);

@@ -1,6 +1,7 @@
 #include "engine/media/prepare_picture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -70,6 +71,22 @@ picture_size in_multiples(picture_size of, std::uint32_t factor, std::uint64_t l
   return std::uint64_t{grown.width} * grown.height > most ? within(grown, factor, most) : grown;
 }
 
+/// The largest sides of about the picture's aspect. A side that would vanish has one square, and the other as
+/// many as it is longer.
+picture_size in_budget(picture_size of, std::uint32_t factor, std::uint32_t patch, std::uint32_t merge,
+                       std::uint32_t rows) noexcept {
+  const std::uint32_t patches = rows * merge * merge;
+  const double pixels = static_cast<double>(patches) * (static_cast<double>(patch) * patch);
+  const double scale = std::sqrt(pixels / (static_cast<double>(of.width) * of.height));
+  const auto squares = [&](std::uint32_t side) {
+    return static_cast<std::uint32_t>(std::floor(scale * side / factor));
+  };
+  picture_size out{squares(of.width), squares(of.height)};
+  if (out.height == 0) out = {std::min(of.width / of.height, rows), 1};
+  if (out.width == 0) out = {1, std::min(of.height / of.width, rows)};
+  return {out.width * factor, out.height * factor};
+}
+
 picture cut(const picture& from, std::uint32_t x, std::uint32_t y, std::uint32_t side) {
   picture out{side, side, std::vector<std::uint8_t>(std::size_t{side} * side * 3)};
   const std::size_t row_bytes = std::size_t{side} * 3;
@@ -127,7 +144,20 @@ result<void> check_picture_size(picture_size size) {
   return {};
 }
 
+std::uint32_t picture_budget(std::uint32_t rows) noexcept {
+  constexpr std::array<std::uint32_t, 5> trained{70, 140, 280, 560, 1'120};
+  std::uint32_t out = trained.front();
+  for (const std::uint32_t one : trained)
+    if (one <= rows) out = one;
+  return out;
+}
+
 picture_size view_size(const picture_rules& rules, picture_size of, picture_detail detail) {
+  if (rules.layout == picture_layout::budget) {
+    const bool low = detail == picture_detail::low && rules.rows_max > low_tokens_max;
+    return in_budget(of, rules.factor, rules.patch, rules.merge,
+                     low ? picture_budget(low_tokens_max) : rules.rows_max);
+  }
   if (rules.layout == picture_layout::square) return {rules.side, rules.side};
   if (rules.layout == picture_layout::tiles) {
     if (detail == picture_detail::low) return {rules.side, rules.side};

@@ -25,6 +25,10 @@ struct picture_size {
 /// Errors (invalid_request): a side of 0 or beyond side_max, a side more than aspect_max times the other.
 [[nodiscard]] result<void> check_picture_size(picture_size size);
 
+/// The largest number of rows that a picture of layout budget may have, of those that models were trained
+/// with, which is no more than `rows`; the least of them for less.
+[[nodiscard]] std::uint32_t picture_budget(std::uint32_t rows) noexcept;
+
 /// Sides of the one view of layouts square and multiples, or of a picture before it is cut into tiles.
 [[nodiscard]] picture_size view_size(const picture_rules& rules, picture_size of, picture_detail detail);
 

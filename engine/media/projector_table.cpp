@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -84,7 +85,7 @@ void read_qwen(hparam_reader& from, tower_spec& spec) {
     from.problems().add("heads have " + std::to_string(spec.head_width()) +
                         " values; to be turned by line and column they must be a multiple of 4");
   }
-  spec.rotates = true;
+  spec.rotation = tower_rotation::joined;
   spec.two_frames = true;
   spec.merge = tower_merge::concatenate;
   spec.rows_are_grid = true;
@@ -130,9 +131,44 @@ void read_voxtral(hparam_reader& from, tower_spec& spec) {
   spec.text = {.placeholder = "[AUDIO]", .token = "[AUDIO]", .before = "[BEGIN_AUDIO]", .part = "audio"};
 }
 
+/// Gemma 4 (modeling_gemma4.py, image_processing_gemma4.py): the pictures' values are scaled by the model
+/// alone.
+void read_gemma4(hparam_reader& from, tower_spec& spec) {
+  constexpr std::uint32_t merge_max = 8;
+  constexpr std::uint32_t trained_rows = 280;
+  picture_rules& pictures = spec.pictures;
+  pictures.layout = picture_layout::budget;
+  pictures.filter = resize_filter::bicubic;
+  pictures.merge = from.count("projector.scale_factor", 1, merge_max, 3);
+  pictures.factor = pictures.patch * pictures.merge;
+  pictures.rows_max = trained_rows;
+  pictures.mean = pictures.deviation = {0.5F, 0.5F, 0.5F};
+  if (spec.head_width() % 4 != 0) {
+    from.problems().add("heads have " + std::to_string(spec.head_width()) +
+                        " values; to be turned by line and column they must be a multiple of 4");
+  }
+  spec.norm = norm_kind::rms;
+  spec.activation = ffn_activation::geglu_tanh;
+  spec.names_activation = spec.end_norm = false;
+  spec.post_norms = spec.head_norms = true;
+  spec.attention_scale = 1.0;
+  spec.positions = tower_positions::by_side;
+  spec.rotation = tower_rotation::parted;
+  spec.rotation_base = 100.0;
+  spec.merge = tower_merge::average;
+  spec.merge_scale = std::sqrt(static_cast<double>(spec.width));
+  spec.rows_see_each_other = spec.rows_see_by_model = true;
+  spec.text = {.placeholder = "<|image|>", .token = "<|image|>", .before = "<|image>", .after = "<image|>"};
+}
+
 constexpr std::array kinds{
     projector_kind{"gemma3", read_gemma3, "mm.input_projection.weight", "mm.soft_emb_norm.weight"},
     projector_kind{"idefics3", read_idefics3, "mm.model.fc.weight", nullptr},
+    projector_kind{.name = "gemma4v",
+                   .read = read_gemma4,
+                   .projection = "mm.input_projection.weight",
+                   .merge_norm = nullptr,
+                   .leaves_sounds = true},
     projector_kind{"qwen2.5vl_merger", read_qwen25, nullptr, nullptr},
     projector_kind{"qwen3vl_merger", read_qwen3, nullptr, nullptr},
     projector_kind{"voxtral", read_voxtral, nullptr, nullptr, true},

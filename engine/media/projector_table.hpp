@@ -14,9 +14,10 @@ struct projector_kind {
   std::string_view name;  ///< clip.projector_type
   /// Sets what the common keys do not say; read_common_tower() has run.
   void (*read)(hparam_reader& from, tower_spec& spec);
-  const char* projection;  ///< the tensor's name; null: there is a tower_merger
-  const char* merge_norm;  ///< likewise; null: there is none
-  bool sounds = false;     ///< a tower of sounds
+  const char* projection;      ///< the tensor's name; null: there is a tower_merger
+  const char* merge_norm;      ///< likewise; null: there is none
+  bool sounds = false;         ///< a tower of sounds
+  bool leaves_sounds = false;  ///< its files may have one beside it, which is not used
 };
 
 [[nodiscard]] std::span<const projector_kind> projector_kinds() noexcept;

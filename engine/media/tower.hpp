@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,14 +19,20 @@
 
 namespace orcd::engine {
 
-/// How merge x merge patches become one row. average: their mean, then an RMS norm. concatenate: one after
-/// the other, by rows of the square.
+/// How merge x merge patches become one row. average: their mean, then what merge_scale and the like say and
+/// an RMS norm. concatenate: one after the other, by rows of the square.
 enum class tower_merge { average, concatenate };
 
 /// How a patch knows where it stands before the first layer. each: a row of tower_weights::positions for each
 /// patch of a view, added. between: the rows are those of a grid over the whole view, whose corners are the
-/// view's; a patch has what lies at its place, between four of them. none: nothing is added.
-enum class tower_positions { each, between, none };
+/// view's; a patch has what lies at its place, between four of them. by_side: a row for the patch's column
+/// and, position_side rows behind it, one for its line are added. none: nothing is added.
+enum class tower_positions { each, between, by_side, none };
+
+/// How heads are turned by a patch's line and column. joined: of all pairs (i, i + half a head) the first
+/// half by the line, the others by the column. parted: the first half of a head by the column and the second
+/// one by the line, each in pairs of its own.
+enum class tower_rotation { none, joined, parted };
 
 /// The text around a medium's rows, each row being one `token`. What is empty is not written.
 struct picture_text {
@@ -39,20 +46,32 @@ struct picture_text {
 };
 
 /// Two matrices with the exact GELU between them, of squares of patches, or positions of a sound, joined to
-/// one row. `norm`: a
-/// LayerNorm of the joined row before them, where there is one.
+/// one row. `norm`: a LayerNorm of the joined row before them, where there is one.
 struct tower_merger {
   tensor_view norm, norm_bias;
   tensor_view first, first_bias, second, second_bias;
 };
 
+struct value_range {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
+struct tower_matrix {
+  tensor_view weight, bias;
+  /// Values beyond these become the nearest of them, of what is multiplied and of what that gives.
+  std::optional<value_range> inputs, outputs;
+};
+
 struct tower_layer {
   tensor_view norm_1, norm_1_bias, norm_2, norm_2_bias;
-  tensor_view qkv, qkv_bias;  ///< in one; else the three below
-  tensor_view q, q_bias, k, k_bias, v, v_bias;
-  tensor_view out, out_bias;
-  tensor_view gate, gate_bias;  ///< of gated activations
-  tensor_view up, up_bias, down, down_bias;
+  tensor_view post_norm_1, post_norm_2;  ///< tower_spec::post_norms
+  tower_matrix qkv;                      ///< in one; else the three below
+  tower_matrix q, k, v;
+  tensor_view q_norm, k_norm;  ///< tower_spec::head_norms
+  tower_matrix out;
+  tower_matrix gate;  ///< of gated activations
+  tower_matrix up, down;
   /// What comes out of the layer, as rows that the text model gets behind one of its layers.
   std::optional<tower_merger> deepstack;
 };
@@ -64,8 +83,9 @@ struct tower_weights {
   tensor_view conv_2, conv_2_bias;  ///< [width] rows of (channel, frame), likewise; every second place
   tensor_view positions;            ///< [places][width], see tower_positions
   tensor_view post_norm, post_norm_bias;
-  tensor_view merge_norm;  ///< tower_merge::average
-  tensor_view projection;  ///< see tower_spec::transposed_projection; without it there is
+  tensor_view std_bias, std_scale;  ///< [width]: subtracted from what merges, and multiplied with it
+  tensor_view merge_norm;           ///< tower_merge::average; without it the norm has no weights
+  tensor_view projection;           ///< see tower_spec::transposed_projection; without it there is
   tower_merger merger;
   std::vector<tower_layer> layers;
 };
@@ -83,24 +103,32 @@ struct tower_spec {
   std::uint32_t ffn = 0;
   double eps = 1e-6;  ///< of all norms
   norm_kind norm = norm_kind::layer;
-  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, gelu or swiglu
+  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, gelu, swiglu or geglu_tanh
+  bool names_activation = true;                           ///< the file says which it is
+  bool post_norms = false;       ///< what a half gives has an RMS norm before it is added
+  bool head_norms = false;       ///< RMS norms of each head's Q and K, and without weights of its V
+  bool end_norm = true;          ///< there is one behind the last layer
+  bool clips = false;            ///< some matrices have limits of their inputs
+  double attention_scale = 0.0;  ///< multiplies q.k; 0: 1 / sqrt(head_width)
   tower_positions positions = tower_positions::each;
-  std::uint32_t position_side = 0;  ///< tower_positions::between: of the grid of rows
-  /// Heads are turned by the patch's line in the first half of their pairs, by its column in the second.
-  bool rotates = false;
+  std::uint32_t position_side = 0;  ///< of the grid of rows (between), or how many a side has (by_side)
+  tower_rotation rotation = tower_rotation::none;
+  double rotation_base = 10'000.0;
   /// Not 0: patches see those of their own square of so many patches a side, except in each full_every-th
   /// layer. A multiple of pictures.merge.
   std::uint32_t window = 0;
   std::uint32_t full_every = 0;
   bool two_frames = false;  ///< patches are those of two frames of a film; a picture is both
   tower_merge merge = tower_merge::concatenate;
+  double merge_scale = 1.0;            ///< of means
   bool transposed_projection = false;  ///< its rows are inputs
   std::uint32_t inner_width = 0;       ///< of sounds: between the matrices of the merger
   std::uint32_t out_width = 0;         ///< of a row: the text model's
   std::uint32_t deepstack = 0;         ///< parts behind it, of out_width values each
   /// Rows of one view see each other in the text model, those behind them too.
   bool rows_see_each_other = false;
-  bool rows_are_grid = false;  ///< the text model turns them by line and column (rope_axes)
+  bool rows_see_by_model = false;  ///< that, but in models whose layers have inputs of their own
+  bool rows_are_grid = false;      ///< the text model turns them by line and column (rope_axes)
 
   [[nodiscard]] std::uint32_t head_width() const noexcept { return width / heads; }
   /// Values of a row that squares of patches, or positions of a sound, are joined to.

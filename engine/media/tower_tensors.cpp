@@ -1,6 +1,8 @@
 #include "engine/media/tower_tensors.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/model/hparams.hpp"
@@ -76,6 +78,20 @@ void tower_binder::bind_kernel(tensor_view& to, const std::string& name, std::ui
   check(to, *found, name, values * channels, rows);
 }
 
+void tower_binder::bind_range(std::optional<value_range>& to, const std::string& name) {
+  tensor_view low, high;
+  bind(low, name + "_min", 1, 0, false);
+  bind(high, name + "_max", 1, 0, false);
+  if (!low && !high) return;
+  to.emplace();
+  for (const auto& [tensor, value] : {std::pair{&low, &to->low}, std::pair{&high, &to->high}})
+    if (*tensor && tensor->type == ggml_type::f32) std::memcpy(value, tensor->data, sizeof *value);
+  if (to->low <= to->high) return;
+  problems_.add("tensor " + in_quotes(name + "_min") + " has the value " + std::to_string(to->low) +
+                "; it must be a number that is not above the one of " + in_quotes(name + "_max") + ", " +
+                std::to_string(to->high));
+}
+
 void bind_tower_merger(const tower_spec& spec, tower_binder& bind, const std::string& first,
                        const std::string& second, tower_merger& to, std::uint64_t inner) {
   const std::uint64_t joined = spec.joined_width();
@@ -86,17 +102,19 @@ void bind_tower_merger(const tower_spec& spec, tower_binder& bind, const std::st
   bind.bind(to.second_bias, second + ".bias", spec.out_width, 0, false);
 }
 
-void bind_tower_layers(std::string_view prefix, const gguf_file& file, const tower_spec& spec,
-                       tower_binder& bind, tower_weights& weights) {
+void bind_tower_layers(std::string_view prefix, const gguf_file& file, tower_spec& spec, tower_binder& bind,
+                       tower_weights& weights) {
   const bool swapped = has_swapped_names(file, std::string(prefix) + "0.", spec);
   const std::uint64_t w = spec.width;
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     tower_layer& layer = weights.layers[i];
     const std::string at = std::string(prefix) + std::to_string(i) + ".";
-    const auto both = [&](tensor_view& weight, tensor_view& bias, const char* name, std::uint64_t cols,
-                          std::uint64_t rows) {
-      bind.bind(weight, at + name + ".weight", cols, rows);
-      bind.bind(bias, at + name + ".bias", rows, 0, false);
+    const auto matrix = [&](tower_matrix& to, const char* name, std::uint64_t cols, std::uint64_t rows) {
+      bind.bind(to.weight, at + name + ".weight", cols, rows);
+      bind.bind(to.bias, at + name + ".bias", rows, 0, false);
+      bind.bind_range(to.inputs, at + name + ".input");
+      bind.bind_range(to.outputs, at + name + ".output");
+      spec.clips = spec.clips || to.inputs;
     };
     const auto norm = [&](tensor_view& weight, tensor_view& bias, const char* name) {
       bind.bind(weight, at + name + ".weight", w, 0);
@@ -104,17 +122,25 @@ void bind_tower_layers(std::string_view prefix, const gguf_file& file, const tow
     };
     norm(layer.norm_1, layer.norm_1_bias, "ln1");
     norm(layer.norm_2, layer.norm_2_bias, "ln2");
-    if (file.find_tensor(at + "attn_qkv.weight") != nullptr) {
-      both(layer.qkv, layer.qkv_bias, "attn_qkv", w, 3 * w);
-    } else {
-      both(layer.q, layer.q_bias, "attn_q", w, w);
-      both(layer.k, layer.k_bias, "attn_k", w, w);
-      both(layer.v, layer.v_bias, "attn_v", w, w);
+    if (spec.post_norms) {
+      bind.bind(layer.post_norm_1, at + "attn_post_norm.weight", w, 0);
+      bind.bind(layer.post_norm_2, at + "ffn_post_norm.weight", w, 0);
     }
-    both(layer.out, layer.out_bias, "attn_out", w, w);
-    if (has_gate(spec.activation)) both(layer.gate, layer.gate_bias, "ffn_gate", w, spec.ffn);
-    both(layer.up, layer.up_bias, swapped ? "ffn_down" : "ffn_up", w, spec.ffn);
-    both(layer.down, layer.down_bias, swapped ? "ffn_up" : "ffn_down", spec.ffn, w);
+    if (file.find_tensor(at + "attn_qkv.weight") != nullptr) {
+      matrix(layer.qkv, "attn_qkv", w, 3 * w);
+    } else {
+      matrix(layer.q, "attn_q", w, w);
+      matrix(layer.k, "attn_k", w, w);
+      matrix(layer.v, "attn_v", w, w);
+    }
+    if (spec.head_norms) {
+      bind.bind(layer.q_norm, at + "attn_q_norm.weight", spec.head_width(), 0);
+      bind.bind(layer.k_norm, at + "attn_k_norm.weight", spec.head_width(), 0);
+    }
+    matrix(layer.out, "attn_out", w, w);
+    if (has_gate(spec.activation)) matrix(layer.gate, "ffn_gate", w, spec.ffn);
+    matrix(layer.up, swapped ? "ffn_down" : "ffn_up", w, spec.ffn);
+    matrix(layer.down, swapped ? "ffn_up" : "ffn_down", spec.ffn, w);
     if (layer.deepstack) {
       const std::string name = "v.deepstack." + std::to_string(i) + ".";
       bind.bind(layer.deepstack->norm, name + "norm.weight", spec.joined_width(), 0);

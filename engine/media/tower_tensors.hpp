@@ -18,6 +18,8 @@ class tower_binder {
   /// `cols` by `rows`; rows 0: a vector, which must be F32.
   void bind(tensor_view& to, const std::string& name, std::uint64_t cols, std::uint64_t rows,
             bool required = true);
+  /// NAME_min and NAME_max, of one value each, where the file has them.
+  void bind_range(std::optional<value_range>& to, const std::string& name);
   /// Of a convolution along one side: `values` of each of `channels`, which become one row.
   void bind_kernel(tensor_view& to, const std::string& name, std::uint64_t values, std::uint64_t channels,
                    std::uint64_t rows);
@@ -32,8 +34,9 @@ class tower_binder {
 };
 
 /// The layers, of which `weights` has as many as there are, with names that begin with "v.blk." or "a.blk.".
-void bind_tower_layers(std::string_view prefix, const gguf_file& file, const tower_spec& spec,
-                       tower_binder& bind, tower_weights& weights);
+/// Sets spec.clips, which the tensors alone tell.
+void bind_tower_layers(std::string_view prefix, const gguf_file& file, tower_spec& spec, tower_binder& bind,
+                       tower_weights& weights);
 
 /// Two matrices of a merger, by their names, between which there are `inner` values, or as many as before
 /// them.

@@ -259,14 +259,15 @@ struct model_spec {
   std::uint32_t query_scale_period = 0;
   /// Behind each of so many first layers, rows of pictures get a part added that their tower made for it.
   std::uint32_t deepstack_layers = 0;
-  bool causal = true;                   ///< false: a token also attends to later tokens
-  bool learned_positions = false;       ///< position and token-type embeddings instead of RoPE
-  std::uint32_t positions = 0;          ///< rows of position_embd
-  std::uint32_t token_types = 0;        ///< rows of token_types
-  std::optional<pooling_kind> pooling;  ///< set: served for embeddings or scores, generates nothing
-  std::uint32_t classes = 0;            ///< pooling rank: outputs of the classifier, 1 or 2
-  std::uint32_t relevant_class = 0;     ///< of two classes, the one that means relevant
-  double attention_scale = 0.0;         ///< multiplies q.k
+  bool pictures_in_windows_alone = false;  ///< rows of a picture see each other in layers with a window alone
+  bool causal = true;                      ///< false: a token also attends to later tokens
+  bool learned_positions = false;          ///< position and token-type embeddings instead of RoPE
+  std::uint32_t positions = 0;             ///< rows of position_embd
+  std::uint32_t token_types = 0;           ///< rows of token_types
+  std::optional<pooling_kind> pooling;     ///< set: served for embeddings or scores, generates nothing
+  std::uint32_t classes = 0;               ///< pooling rank: outputs of the classifier, 1 or 2
+  std::uint32_t relevant_class = 0;        ///< of two classes, the one that means relevant
+  double attention_scale = 0.0;            ///< multiplies q.k
   ffn_activation activation = ffn_activation::swiglu;
   /// Ternary matrices of layers multiply activations that are rounded to int8 (kernels/host/ternary.hpp).
   bool integer_activations = false;

@@ -157,7 +157,7 @@ void host_forward::store_kv(std::uint32_t layer) {
                           .end = forms_[slot].end};
   }
   for (const auto& [column, row] : rows_) {
-    if (row.end == 0) continue;
+    if (row.end == 0 || (spec_.pictures_in_windows_alone && spec_.layers[layer].window == 0)) continue;
     work_.attention[column].end = row.end;
     work_.attention[column].block = row.first;
   }

@@ -6,13 +6,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "engine/media/prepared_medium.hpp"
 #include "engine/media/tower.hpp"
+#include "gpu/host/host_tower_layers.hpp"
 #include "gpu/host/view_layout.hpp"
-#include "kernels/host/attention.hpp"
 #include "kernels/host/matmul.hpp"
 #include "kernels/host/thread_pool.hpp"
 
@@ -37,18 +36,13 @@ class host_tower {
   void embed_sound();
   void add_positions();
   void add_positions_between();
-  void run_layer(const engine::tower_layer& layer);
-  void project_heads(const engine::tower_layer& layer);
-  void rotate_heads();
-  void attend(bool windows);
-  void attend_range(std::uint32_t first, std::uint32_t count);
-  void feed_forward(const engine::tower_layer& layer);
+  void add_positions_by_side();
+  void run_layer();
   void keep_deepstack(const engine::tower_merger& merger);
   void finish_view();
   void project_rows();
-  void normalise(const engine::tensor_view& weight, const engine::tensor_view& bias);
-  void multiply(const engine::tensor_view& matrix, const engine::tensor_view& bias, const float* x, float* y,
-                std::size_t y_stride, bool accumulate = false, std::uint32_t columns = 0);
+  void convolve(const engine::tensor_view& kernel, const engine::tensor_view& bias, const float* x, float* y,
+                std::uint32_t places);
   void gelu(float* values, std::uint32_t rows, std::uint32_t width, bool tanh_form);
   void merge_patches(const float* from);
   void run_merger(const engine::tower_merger& merger, float* out);
@@ -58,26 +52,16 @@ class host_tower {
                        : patches() / (spec_.pictures.merge * spec_.pictures.merge);
   }
 
-  struct extents;
   const engine::tower& tower_;
   const engine::tower_spec& spec_;
   kernels::host::thread_pool& pool_;
   view_layout layout_;
-  std::unique_ptr<float[]> memory_;
-  float *stream_ = nullptr, *normed_ = nullptr;  ///< [patches][width]
-  float* qkv_ = nullptr;                         ///< [patches][3 width]
-  /// [patches][ffn], with gates [patches][2 ffn] and behind it [patches][ffn]; before the first layer
-  /// what a patch is made of, in a merger [rows][values between its matrices].
-  float* hidden_ = nullptr;
-  float* merged_ = nullptr;     ///< [rows][inputs of the projection]
-  float* projected_ = nullptr;  ///< [rows][row_width]
-  float* keys_ = nullptr;       ///< pages of the view at hand, in f32
-  float* values_ = nullptr;
+  host_tower_layers layers_;
+  std::vector<float> merged_;        ///< [rows][inputs of the projection]
+  std::vector<float> projected_;     ///< [rows][row_width]
   std::vector<float> patch_;         ///< the matrix of patches, where it is the sum of two
   std::vector<float> projection_;    ///< turned, where the file has it the other way round
   std::vector<float> pixel_values_;  ///< of a byte in each channel
-  std::vector<std::int32_t> pages_;  ///< 0, 1, ...
-  std::vector<kernels::attention_column> columns_;
 
   const engine::prepared_medium* medium_ = nullptr;
   std::function<float*(std::uint32_t)> row_;

@@ -7,35 +7,39 @@
 #include "kernels/host/rope.hpp"
 
 namespace orcd::gpu {
-namespace {
-
-std::uint32_t pairs_of(const engine::tower_spec& spec) noexcept {
-  return spec.rotates ? spec.head_width() / 2 : 0;
-}
-
-}  // namespace
 
 view_layout::view_layout(const engine::tower_spec& spec) : spec_(spec) {
   const std::size_t patches = spec.patches_max();
   places_.reserve(patches);
   if (spec.window > 0) window_ends_.reserve(patches);  // a window may be one patch
-  if (!spec.rotates) return;
-  const std::uint32_t pairs = pairs_of(spec), half = pairs / 2;
+  if (spec.rotation == engine::tower_rotation::none) return;
+  const std::uint32_t quarter = spec.head_width() / 4;
   numbers_.resize(2 * patches);
-  cosines_.resize(patches * pairs);
-  sines_.resize(patches * pairs);
-  for (std::uint32_t i = 0; i < pairs; ++i) {
-    const double power = -2.0 * (i % half) / pairs;
-    inv_freq_.push_back(static_cast<float>(std::pow(10'000.0, power)));
-    axes_.push_back(i < half ? 0 : 1);
+  cosines_.resize(patches * 2 * quarter);
+  sines_.resize(patches * 2 * quarter);
+  for (std::uint32_t i = 0; i < pairs(); ++i) {
+    inv_freq_.push_back(
+        static_cast<float>(std::pow(spec.rotation_base, -static_cast<double>(i % quarter) / quarter)));
+    axes_.push_back(i < quarter ? 0 : 1);
   }
+}
+
+std::uint32_t view_layout::turns() const noexcept {
+  return spec_.rotation == engine::tower_rotation::none     ? 0
+         : spec_.rotation == engine::tower_rotation::joined ? 1
+                                                            : 2;
+}
+
+std::uint32_t view_layout::pairs() const noexcept {
+  return turns() == 0 ? 0 : spec_.head_width() / 2 / turns();
 }
 
 std::uint64_t view_layout::bytes(const engine::tower_spec& spec) noexcept {
   const std::uint64_t patches = spec.patches_max();
   std::uint64_t out = patches * sizeof(patch_place);
   if (spec.window > 0) out += patches * sizeof(std::uint32_t);
-  if (spec.rotates) out += patches * (2 * sizeof(std::uint32_t) + 2 * sizeof(float) * pairs_of(spec));
+  if (spec.rotation != engine::tower_rotation::none)
+    out += patches * (2 * sizeof(std::uint32_t) + 2 * sizeof(float) * (spec.head_width() / 4 * 2));
   return out;
 }
 
@@ -44,7 +48,7 @@ void view_layout::set(std::uint32_t lines, std::uint32_t columns, kernels::host:
   lines_ = lines;
   columns_ = columns;
   order_patches();
-  if (spec_.rotates) turn(pool);
+  if (turns() > 0) fill_angles(pool);
 }
 
 void view_layout::order_patches() {
@@ -68,21 +72,25 @@ void view_layout::order_patches() {
   }
 }
 
-void view_layout::turn(kernels::host::thread_pool& pool) {
+/// Joined by lines, then columns; parted by columns in the first turn, by lines in the second.
+void view_layout::fill_angles(kernels::host::thread_pool& pool) {
   const std::size_t patches = places_.size();
+  const bool parted = turns() == 2;
   for (std::size_t i = 0; i < patches; ++i) {
-    numbers_[i] = places_[i].line;
-    numbers_[patches + i] = places_[i].column;
+    numbers_[i] = parted ? places_[i].column : places_[i].line;
+    numbers_[patches + i] = parted ? places_[i].line : places_[i].column;
   }
-  kernels::host::rope_angles({.inv_freq = inv_freq_.data(),
-                              .positions = numbers_.data(),
-                              .axes = axes_.data(),
-                              .axis_stride = patches,
-                              .cosines = cosines_.data(),
-                              .sines = sines_.data(),
-                              .pairs = pairs_of(spec_),
-                              .columns = static_cast<std::uint32_t>(patches)},
-                             pool);
+  for (std::uint32_t turn = 0; turn < turns(); ++turn) {
+    kernels::host::rope_angles({.inv_freq = inv_freq_.data(),
+                                .positions = numbers_.data() + turn * patches,
+                                .axes = axes_.data(),
+                                .axis_stride = patches,
+                                .cosines = cosines_.data() + table(turn),
+                                .sines = sines_.data() + table(turn),
+                                .pairs = pairs(),
+                                .columns = static_cast<std::uint32_t>(patches)},
+                               pool);
+  }
 }
 
 }  // namespace orcd::gpu

@@ -34,13 +34,22 @@ class view_layout {
   [[nodiscard]] std::span<const patch_place> places() const noexcept { return places_; }
   /// Where each window ends, in the order of patches; empty: there are none.
   [[nodiscard]] std::span<const std::uint32_t> window_ends() const noexcept { return window_ends_; }
-  /// [patches][head_width / 2], of towers that rotate.
-  [[nodiscard]] const float* cosines() const noexcept { return cosines_.data(); }
-  [[nodiscard]] const float* sines() const noexcept { return sines_.data(); }
+  /// How often heads are turned, each time another part of them: pairs() pairs from part() values on, by
+  /// cosines and sines of [patches][pairs].
+  [[nodiscard]] std::uint32_t turns() const noexcept;
+  [[nodiscard]] std::uint32_t pairs() const noexcept;
+  [[nodiscard]] std::uint32_t part(std::uint32_t turn) const noexcept { return turn * 2 * pairs(); }
+  [[nodiscard]] const float* cosines(std::uint32_t turn) const noexcept {
+    return cosines_.data() + table(turn);
+  }
+  [[nodiscard]] const float* sines(std::uint32_t turn) const noexcept { return sines_.data() + table(turn); }
 
  private:
   void order_patches();
-  void turn(kernels::host::thread_pool& pool);
+  void fill_angles(kernels::host::thread_pool& pool);
+  [[nodiscard]] std::size_t table(std::uint32_t turn) const noexcept {
+    return std::size_t{turn} * places_.size() * pairs();
+  }
 
   const engine::tower_spec& spec_;
   std::uint32_t lines_ = 0, columns_ = 0;

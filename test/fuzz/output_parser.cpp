@@ -52,16 +52,21 @@ std::shared_ptr<const engine::argument_types> types() {
 
 /// The first byte: the format, whether there are no tools, an open reasoning, marks of reasoning and of
 /// answers, a text that ends the output; the second: the marks, whether the output was cut off, the pieces.
-/// The last of the formats stands for two, by the second byte's marks.
+/// The last of the formats stands for three, by the second byte's marks.
 engine::output_format format_of(std::uint8_t first, std::uint8_t second) {
   using engine::call_format;
-  static_assert(engine::call_formats == 17 && static_cast<int>(call_format::gemma4) == 15);
-  const bool last = (first & 15U) == 15;
-  const bool gemma4 = last && second >> 6U == 3;
-  const auto style =
-      gemma4 ? engine::reasoning_style::channel : static_cast<engine::reasoning_style>(second >> 6U);
-  return {last && !gemma4 ? call_format::generic : static_cast<call_format>(first & 15U), (first & 64U) != 0,
-          style, static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U)),
+  static_assert(engine::call_formats == 18 && static_cast<int>(call_format::gemma4) == 15);
+  const std::uint8_t marks = second >> 6U;
+  auto calls = static_cast<call_format>(first & 15U);
+  auto style = static_cast<engine::reasoning_style>(marks);
+  if (calls == call_format::gemma4 && marks == 3) {
+    style = engine::reasoning_style::channel;
+  } else if (calls == call_format::gemma4) {
+    calls = marks == 2 ? call_format::lfm2 : call_format::generic;
+    if (marks == 2) style = engine::reasoning_style::think;
+  }
+  return {calls, (first & 64U) != 0, style,
+          static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U)),
           (first & 128U) != 0};
 }
 

@@ -12,6 +12,7 @@ import numpy
 import PIL
 from PIL import Image
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
+from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
@@ -58,6 +59,21 @@ def multiples(patch, least, most, mean, std):
     return process
 
 
+def budget(patch, merge, rows, low_rows):
+    processor = Gemma4ImageProcessorPil(patch_size=patch, pooling_kernel_size=merge)
+
+    def process(image, low):
+        out = processor(images=[image], max_soft_tokens=low_rows if low else rows, return_tensors='np')
+        places = out['image_position_ids'][0]
+        columns, lines = places.max(axis=0) + 1
+        x = out['pixel_values'][0][:columns * lines].reshape(lines, columns, patch, patch, 3)
+        # The tower itself brings the values around 0.
+        views = x.transpose(4, 0, 2, 1, 3).reshape(1, 3, lines * patch, columns * patch)
+        return 2 * (views - numpy.float32(0.5))
+
+    return process
+
+
 FAMILIES = [
     {'layout': 'square', 'filter': 'bilinear', 'side': 56, 'mean': HALF, 'deviation': HALF,
      'process': square(56)},
@@ -71,6 +87,8 @@ FAMILIES = [
      'mean': CLIP[0], 'deviation': CLIP[1], 'process': multiples(14, 3136, 50176, *CLIP)},
     {'layout': 'multiples', 'filter': 'bicubic', 'factor': 32, 'pixels_min': 65536, 'pixels_max': 16777216,
      'mean': HALF, 'deviation': HALF, 'process': multiples(16, 65536, 16777216, HALF, HALF)},
+    {'layout': 'budget', 'filter': 'bicubic', 'factor': 12, 'patch': 4, 'merge': 3, 'rows_max': 280,
+     'mean': HALF, 'deviation': HALF, 'process': budget(4, 3, 280, 140), 'low': True},
 ]
 
 

@@ -166,6 +166,7 @@ void read_spec(hparam_reader& from, model_spec& spec) {
   spec.activation = ffn_activation::geglu_tanh;
   spec.post_norms = true;
   spec.value_norm = true;
+  spec.pictures_in_windows_alone = true;
   spec.embedding_scale = std::sqrt(static_cast<double>(spec.embedding));
   if (from.number("attention.scale", 0.0, 1e3, 0.0) == 0.0) spec.attention_scale = 1.0;
   // A cap of 0 would make everything 0.

@@ -1,6 +1,7 @@
 // Projector files that are wrong: one message says all that is.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -295,6 +296,84 @@ BOOST_AUTO_TEST_CASE(sizes_windows_and_activations_of_qwen_are_checked) {
   BOOST_TEST(says(said, "window_size' is 7; it must be at least the 8 pixels"));
   BOOST_TEST(says(said, "n_wa_pattern' is missing"));
   BOOST_TEST(says(said, "'clip.use_silu' is not true"));
+}
+
+/// Gemma 4's, as small as can be; its files may have a tower of sound, too.
+test::gguf_writer make_gemma4() {
+  test::gguf_writer w = make_projector("gemma4v");
+  w.add("clip.has_audio_encoder", true);
+  w.remove("clip.projector_type");
+  w.add("clip.vision.projector_type", "gemma4v");
+  w.remove_tensor("v.position_embd.weight");
+  const auto tensor = [&](const std::string& name, std::vector<std::uint64_t> extents) {
+    std::uint64_t count = 1;
+    for (const auto extent : extents) count *= extent;
+    w.add_tensor(name, std::move(extents), engine::ggml_type::f32, test::bytes(count * 4));
+  };
+  tensor("v.position_embd.weight", {8, 560, 2});
+  tensor("mm.input_projection.weight", {8, 16});
+  for (int i = 0; i < 2; ++i) {
+    const std::string at = "v.blk." + std::to_string(i) + ".";
+    for (const char* norm : {"attn_post_norm", "ffn_post_norm"}) tensor(at + norm + ".weight", {8});
+    for (const char* norm : {"attn_q_norm", "attn_k_norm"}) tensor(at + norm + ".weight", {4});
+    tensor(at + "ffn_gate.weight", {8, 12});
+  }
+  return w;
+}
+
+BOOST_AUTO_TEST_CASE(a_tower_of_sound_beside_gemma_s_is_left_out) {
+  auto w = make_gemma4();
+  w.remove("clip.vision.attention.head_count");
+  w.add("clip.vision.attention.head_count", 2U);
+  engine::model_spec text = make_text();
+  text.deepstack_layers = 0;
+  for (engine::layer_spec& layer : text.layers) layer.rope.axes = engine::rope_axes::one;
+  BOOST_TEST(why(w, &text) == "taken");
+  text.layers[0].window = 100;
+  BOOST_TEST(says(why(w, &text), "a picture's 280 rows see each other, but the model's window is 100"));
+  text.layer_inputs = 8;  // an E2B's pictures are read as text is
+  BOOST_TEST(why(w, &text) == "taken");
+  auto few = make_gemma4();
+  few.remove_tensor("v.position_embd.weight");
+  few.add_tensor("v.position_embd.weight", {8, 100, 2}, engine::ggml_type::f32, test::bytes(8 * 200 * 4));
+  BOOST_TEST(says(why(few), "'v.position_embd.weight' has 8 x 100 x 2 values; it must have"));
+}
+
+BOOST_AUTO_TEST_CASE(limits_of_a_matrix_are_numbers_in_order) {
+  auto w = make_gemma4();
+  const auto limit = [&](const std::string& name, float value) {
+    test::bytes bytes(4);
+    std::memcpy(bytes.data(), &value, 4);
+    w.remove_tensor(name);
+    w.add_tensor(name, {1}, engine::ggml_type::f32, bytes);
+  };
+  limit("v.blk.1.attn_q.input_min", -2.0F);
+  BOOST_TEST(why(w) == "taken");
+  limit("v.blk.1.attn_q.input_max", -3.0F);
+  BOOST_TEST(says(why(w),
+                  "'v.blk.1.attn_q.input_min' has the value -2.000000; it must be a number that is not "
+                  "above the one of 'v.blk.1.attn_q.input_max', -3.000000"));
+  limit("v.blk.1.attn_q.input_max", std::numeric_limits<float>::quiet_NaN());
+  BOOST_TEST(says(why(w), "it must be a number"));
+}
+
+BOOST_AUTO_TEST_CASE(a_budget_of_rows_is_one_that_models_know) {
+  const auto image = make_gemma4().build();
+  auto loaded = engine::load_tower(engine::gguf_file::parse(image, "mmproj.gguf").value(), nullptr).value();
+  BOOST_TEST(loaded.spec.view_rows_max() == 280U);
+  engine::limit_rows(loaded.spec, 4096);
+  BOOST_TEST(loaded.spec.view_rows_max() == 280U);
+  const auto rows = [&](engine::picture_size of, engine::picture_detail detail) {
+    return engine::tokens_of_view(loaded.spec.pictures, engine::view_size(loaded.spec.pictures, of, detail));
+  };
+  using enum engine::picture_detail;
+  BOOST_TEST(rows({640, 480}, automatic) == 19U * 14U);
+  BOOST_TEST(rows({640, 480}, low) == 13U * 10U);
+  BOOST_TEST(rows({200, 1}, automatic) == 236U);
+  BOOST_TEST(rows({1, 200}, low) == 140U);
+  engine::limit_rows(loaded.spec, 256);
+  BOOST_TEST(loaded.spec.view_rows_max() == 140U);
+  BOOST_TEST(rows({640, 480}, automatic) == 13U * 10U);
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_of_rows_holds_whatever_the_picture_s_sides) {

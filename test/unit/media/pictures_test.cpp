@@ -24,9 +24,10 @@ picture_rules rules_of(const json::object& family) {
   picture_rules out;
   const std::string layout(family.at("layout").as_string());
   const std::string filter(family.at("filter").as_string());
-  out.layout = layout == "square"  ? picture_layout::square
-               : layout == "tiles" ? picture_layout::tiles
-                                   : picture_layout::multiples;
+  out.layout = layout == "square"   ? picture_layout::square
+               : layout == "tiles"  ? picture_layout::tiles
+               : layout == "budget" ? picture_layout::budget
+                                    : picture_layout::multiples;
   out.filter = filter == "bilinear"  ? resize_filter::bilinear
                : filter == "bicubic" ? resize_filter::bicubic
                                      : resize_filter::lanczos;
@@ -37,6 +38,9 @@ picture_rules rules_of(const json::object& family) {
   out.side = number("side");
   out.longest = number("longest");
   out.factor = number("factor");
+  out.patch = number("patch");
+  out.merge = number("merge");
+  out.rows_max = number("rows_max");
   out.pixels_min = number("pixels_min");
   out.pixels_max = number("pixels_max");
   for (std::size_t c = 0; c < 3; ++c) {
@@ -85,7 +89,7 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_transformers) {
     }
     BOOST_TEST(wrong == 0U, family.at("layout").as_string() << " has " << wrong << " that differ");
   }
-  BOOST_TEST(seen > 1'200U);
+  BOOST_TEST(seen > 1'500U);
 }
 
 BOOST_AUTO_TEST_CASE(a_tiled_picture_says_how_it_was_cut) {

@@ -19,12 +19,31 @@ error refuse(std::string text) {
   return {errc::invalid_request, std::move(text), "messages"};
 }
 
-std::optional<rendered_prompt> render_probe(const chat_format& format, json::value content) {
-  json::object message{{"role", "user"}, {"content", std::move(content)}};
-  json::object variables{{"messages", json::array{std::move(message)}}, {"add_generation_prompt", false}};
+std::optional<rendered_prompt> render_messages(const chat_format& format, json::array messages) {
+  json::object variables{{"messages", std::move(messages)}, {"add_generation_prompt", false}};
   auto done = format.render_quickly(variables);
   if (!done || !*done) return std::nullopt;
   return std::move(**done);
+}
+
+/// What a user says, or with `result` what a call gives.
+std::optional<rendered_prompt> render_probe(const chat_format& format, json::value content, bool result) {
+  if (!result) {
+    json::object message{{"role", "user"}, {"content", std::move(content)}};
+    return render_messages(format, {std::move(message)});
+  }
+  constexpr std::string_view id = "call00000";
+  json::array messages{json::object{{"role", "user"}, {"content", "Look."}}};
+  json::object function{{"name", "look"}, {"arguments", json::object()}};
+  json::object call{{"id", id}, {"type", "function"}, {"function", std::move(function)}};
+  messages.push_back(
+      json::object{{"role", "assistant"}, {"content", ""}, {"tool_calls", json::array{std::move(call)}}});
+  messages.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"name", "look"}, {"content", ""}});
+  format.adapt(messages, {}, true);
+  auto& last = messages.back().as_object();
+  if (last.at("role") != json::value("tool")) return std::nullopt;  // results are somewhere else
+  last["content"] = std::move(content);
+  return render_messages(format, std::move(messages));
 }
 
 /// Where a text stands in what the template itself wrote.
@@ -57,11 +76,17 @@ part_habits learn_part_habits(const chat_format& format, std::string_view placeh
   part_habits out;
   const json::array parts{json::object{{"type", json::string(part)}},
                           json::object{{"type", "text"}, {"text", json::string(probe)}}};
-  const auto list = render_probe(format, parts);
-  out.lists =
-      list && list->text.find(probe) != std::string::npos && own_places(*list, placeholder).size() == 1;
-  const auto string = render_probe(format, json::string(probe));
-  out.strings = string && string->text.find(probe) != std::string::npos;
+  const auto prints_list = [&](bool result) {
+    const auto made = render_probe(format, parts, result);
+    return made && made->text.find(probe) != std::string::npos && own_places(*made, placeholder).size() == 1;
+  };
+  const auto prints_string = [&](bool result) {
+    const auto made = render_probe(format, json::string(probe), result);
+    return made && made->text.find(probe) != std::string::npos;
+  };
+  out.lists = prints_list(false);
+  out.strings = prints_string(false);
+  out.results = out.lists ? prints_list(true) : prints_string(true);
   return out;
 }
 
@@ -97,10 +122,41 @@ json::array media_marks::list_of(std::string_view text) const {
   }
 }
 
+void media_marks::lift(json::array& messages, part_habits habits, std::string_view trace) const {
+  if (habits.results) return;
+  json::array out;
+  std::string lifted;
+  const auto put_down = [&] {
+    if (!lifted.empty())
+      out.push_back(json::object{{"role", "user"}, {"content", std::exchange(lifted, {})}});
+  };
+  for (json::value& value : messages) {
+    json::object& message = value.as_object();
+    auto* const content = message.if_contains("content");
+    if (message.at("role") != json::value("tool")) {
+      put_down();
+    } else if (content != nullptr && content->is_string()) {
+      std::string text(content->get_string());
+      for (auto at = text.find(base_); at != std::string::npos; at = text.find(base_, at)) {
+        const std::string found = text.substr(at, between_.size());
+        text.replace(at, found.size(), found == between_ ? std::string_view("\n") : trace);
+        if (found != between_) lifted += found;
+      }
+      *content = text;
+    }
+    out.push_back(std::move(value));
+  }
+  put_down();
+  messages = std::move(out);
+}
+
 void media_marks::spread(json::array& messages, part_habits habits) const {
   for (json::value& value : messages) {
     auto* const content = value.as_object().if_contains("content");
     if (content == nullptr || !content->is_string()) continue;
+    // Lifted: what calls give is text alone, which a template that prints no lists there takes.
+    const auto* const role = value.as_object().if_contains("role");
+    if (!habits.results && role != nullptr && *role == json::value("tool")) continue;
     const std::string_view text = content->get_string();
     const bool marked = text.find(base_) != std::string_view::npos;
     if (habits.lists && (marked || !habits.strings)) {

@@ -15,10 +15,11 @@
 
 namespace orcd::engine {
 
-/// What a template does with messages, as two short renderings show.
+/// What a template does with messages, as short renderings show.
 struct part_habits {
   bool lists = false;    ///< of a list of parts it prints texts, and the placeholder for a medium
   bool strings = false;  ///< of a text it prints the text
+  bool results = false;  ///< and so of what a call gives, as of what a user says
 };
 /// `placeholder`: what the model's template prints for a medium; `part`: what a list calls one ("image").
 [[nodiscard]] part_habits learn_part_habits(const chat_format& format, std::string_view placeholder,
@@ -33,6 +34,10 @@ class media_marks {
   [[nodiscard]] std::string mark(std::size_t index) const;
   /// Stands between two texts that were parts of their own, in messages with media.
   [[nodiscard]] const std::string& between() const noexcept { return between_; }
+
+  /// Where a template does not print media of a call's result, they become a user's, behind the results of the
+  /// same calls; each leaves `trace` behind in its text. Before anything else is done with the messages.
+  void lift(boost::json::array& messages, part_habits habits, std::string_view trace) const;
 
   /// Brings messages with marks into the form that the template takes, and those without where it takes no
   /// strings.

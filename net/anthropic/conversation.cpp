@@ -111,15 +111,23 @@ result<void> each_block(const json::array& blocks, const std::string& path, cons
   return {};
 }
 
-/// A string or text blocks, joined; with `left`, pictures too.
-result<json::string> read_texts(const json::value& value, const std::string& path,
-                                left_names* left = nullptr) {
+/// A string or blocks of text, joined; with `media` pictures too, with `left` a word in their place.
+result<json::string> read_texts(const json::value& value, const std::string& path, left_names* left = nullptr,
+                                sent_media* media = nullptr) {
   if (value.is_string()) return value.get_string();
   if (!value.is_array()) return refuse_kind(path, "a string or an array of blocks", value);
   json::string out;
+  bool behind_picture = false;
   const auto read = each_block(
       value.get_array(), path,
       [&](const json::object& block, std::string_view type, const std::string& where) -> result<void> {
+        if (type == "image" && media != nullptr && !media->hears()) {
+          const auto mark = media->take_image_block(block, where);
+          if (!mark) return mark.error();
+          out += *mark;
+          behind_picture = true;
+          return {};
+        }
         if (type == "image" && left != nullptr) {
           note_left(*left, "content", "image");
           append_text(out, picture_text);
@@ -128,7 +136,10 @@ result<json::string> read_texts(const json::value& value, const std::string& pat
         if (type != "text") return refuse_type(where, type, "'text'");
         const auto text = read_text_block(block, where);
         if (!text) return text.error();
-        append_text(out, *text);
+        if (std::exchange(behind_picture, false))
+          out += *text;
+        else
+          append_text(out, *text);
         return {};
       });
   if (!read) return read.error();
@@ -170,7 +181,7 @@ result<void> read_result(const json::object& block, const std::string& path, con
   if (!failed) return failed.error();
   json::string text;
   if (const auto* content = find_member(block, "content")) {
-    auto read = read_texts(*content, path + ".content", out.left());
+    auto read = read_texts(*content, path + ".content", out.left(), out.media());
     if (!read) return read.error();
     text = std::move(*read);
   }

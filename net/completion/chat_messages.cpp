@@ -97,7 +97,8 @@ result<std::optional<content_piece>> read_part(const json::object& part, const s
     join(out.thoughts, *thoughts, out.thoughts.empty());
     return piece();
   }
-  if (place.tool && place.left != nullptr && is_picture(*type)) {
+  const bool seen = place.media != nullptr && !place.media->hears() && *type == "image_url";
+  if (place.tool && !seen && place.left != nullptr && is_picture(*type)) {
     note_left(*place.left, "content", "image");
     return piece(content_piece{std::string(picture_text)});
   }
@@ -261,7 +262,8 @@ result<json::object> read_message(const json::value& value, const std::string& p
   if (const auto ok = only_members(*message, path, known, left_fields(field_place::message)); !ok) {
     return ok.error();
   }
-  const auto said = read_content(*message, {path, assistant, tool, left, *role == "user" ? media : nullptr});
+  const auto said =
+      read_content(*message, {path, assistant, tool, left, *role == "user" || tool ? media : nullptr});
   if (!said) return said.error();
   const std::string_view known_as = tool ? "tool" : *role == "developer" ? "system" : *role;
   json::object out{{"role", known_as}, {"content", said->text}};

@@ -143,8 +143,9 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
   json::object all = out->variables;
   const bool continues = asked.shape.continues;
   json::array messages = continues ? with_mark(asked.messages) : asked.messages;
-  format.adapt(messages, asked.constraints.tools, asked.constraints.parallel);
   const prompt_media media(asked, context.limits.media, format);
+  media.lift(messages);
+  format.adapt(messages, asked.constraints.tools, asked.constraints.parallel);
   media.spread(messages);
   if (const auto& first = messages.front().as_object();
       messages.size() > 1 && first.at("role") == json::value("system")) {

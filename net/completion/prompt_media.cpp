@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "net/completion/left_fields.hpp"
 #include "net/completion/sent_media.hpp"
 #include "net/json/field_checks.hpp"
 
@@ -35,6 +36,11 @@ prompt_media::prompt_media(const completion_request& asked, const engine::media_
     : asked_(asked), input_(asked.media ? input : nullptr) {
   if (input_ == nullptr) return;
   habits_ = engine::learn_part_habits(format, input_->text().placeholder, input_->text().part);
+}
+
+void prompt_media::lift(boost::json::array& messages) const {
+  if (input_ != nullptr && !asked_.media->all().empty())
+    asked_.media->marks().lift(messages, habits_, input_->hears() ? "[audio]" : picture_text);
 }
 
 void prompt_media::spread(boost::json::array& messages) const {

@@ -23,6 +23,8 @@ class prompt_media {
   /// Without media in the request, or where none are taken, the object does nothing.
   prompt_media(const completion_request& asked, const engine::media_input* input,
                const engine::chat_format& format);
+  /// Media of results go where the template prints them; before the messages are adapted to it.
+  void lift(boost::json::array& messages) const;
   /// Brings messages into the form that the template takes.
   void spread(boost::json::array& messages) const;
   /// Puts the media's texts into the prompt; of media that were not seen the placeholder. Errors:

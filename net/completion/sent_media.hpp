@@ -37,6 +37,7 @@ class sent_media {
   [[nodiscard]] const std::vector<sent_medium>& all() const noexcept { return all_; }
   [[nodiscard]] const engine::media_marks& marks() const noexcept { return marks_; }
 
+  [[nodiscard]] bool hears() const noexcept { return hears_; }
   /// A part {"type":"image_url","image_url":{"url":URL,"detail":D}}, or with the URL alone; the picture's
   /// mark. Errors: invalid_request with the path as param.
   [[nodiscard]] engine::result<std::string> take_url_part(const boost::json::object& part,

@@ -77,14 +77,15 @@ result<std::string> read_texts(const json::object& item, const std::string& path
   return out;
 }
 
-/// The content of a user's message, with the marks of its pictures.
-result<std::string> read_seen_texts(const json::object& item, const std::string& path, sent_media& media) {
-  const auto* const value = find_member(item, "content");
-  if (value == nullptr || !value->is_array()) return read_texts(item, path, "content");
+/// What a user says or a call gives, with the marks of its pictures.
+result<std::string> read_seen_texts(const json::object& item, const std::string& path,
+                                    std::string_view member, sent_media& media) {
+  const auto* const value = find_member(item, member);
+  if (value == nullptr || !value->is_array()) return read_texts(item, path, member);
   std::vector<content_piece> pieces;
   const auto& parts = value->get_array();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string where = element_path(path + ".content", i);
+    const std::string where = element_path(path + "." + std::string(member), i);
     const auto* const part = parts[i].if_object();
     const auto* const type = part == nullptr ? nullptr : part->if_contains("type");
     if (type != nullptr && *type == json::value("input_image")) {
@@ -110,7 +111,7 @@ result<void> read_message(const json::object& item, const std::string& path, tra
     return refuse_field(path + ".content", "is missing");
   }
   const bool sees = media != nullptr && *role == "user";
-  const auto text = sees ? read_seen_texts(item, path, *media) : read_texts(item, path, "content");
+  const auto text = sees ? read_seen_texts(item, path, "content", *media) : read_texts(item, path, "content");
   if (!text) return text.error();
   if (*role == "user") {
     out.user(*text);
@@ -167,13 +168,15 @@ result<void> read_call(const json::object& item, const std::string& path, bool c
 }
 
 result<void> read_call_result(const json::object& item, const std::string& path, transcript& out,
-                              left_names* left) {
+                              left_names* left, sent_media* media) {
   constexpr std::array<std::string_view, 4> known = {"call_id", "output", "name", "namespace"};
   if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   const auto id = text_member(item, path, "call_id");
   if (!id) return id.error();
   if (find_member(item, "output") == nullptr) return refuse_field(path + ".output", "is missing");
-  const auto text = read_texts(item, path, "output", left);
+  const bool sees = media != nullptr && !media->hears();
+  const auto text =
+      sees ? read_seen_texts(item, path, "output", *media) : read_texts(item, path, "output", left);
   if (!text) return text.error();
   out.result_of(*id, *text);
   return {};
@@ -195,7 +198,7 @@ result<void> read_item(const json::object& item, const std::string& path, transc
   if (type == "function_call") return read_call(item, path, false, out);
   if (type == "custom_tool_call") return read_call(item, path, true, out);
   if (type == "function_call_output" || type == "custom_tool_call_output") {
-    return read_call_result(item, path, out, left);
+    return read_call_result(item, path, out, left, media);
   }
   // A search that another server has made: its results are in the text that followed.
   if (type == "web_search_call") return {};

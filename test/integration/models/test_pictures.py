@@ -310,3 +310,50 @@ def test_text_alone_of_such_a_model_needs_no_projector(models):
     with Worker('--model', model) as worker:
         worker.wait_event('ready')
         assert text_of(ask(worker, messages=[{'role': 'user', 'content': 'Hello'}]))
+
+
+CALL = {'id': 'call_1', 'type': 'function', 'function': {'name': 'look', 'arguments': '{}'}}
+
+
+@pytest.mark.parametrize('template', [LISTS, STRINGS], ids=['lists', 'strings'])
+def test_pictures_of_results_are_seen_in_every_api(models, tmp_path, template):
+    file, other = png(40, 30), png(40, 30, seed=7)
+    with start(models, tmp_path, template=template) as running:
+        running.wait_event('ready')
+
+        def tokens(response):
+            usage = answer(response)['usage']
+            whole = usage.get('prompt_tokens', usage.get('input_tokens'))
+            return whole + usage.get('cache_read_input_tokens', 0)
+
+        def chat(content):
+            return ask(running, messages=[
+                {'role': 'user', 'content': 'Look.'}, {'role': 'assistant', 'content': None, 'tool_calls': [CALL]},
+                {'role': 'tool', 'tool_call_id': 'call_1', 'content': content}])
+
+        def responses(output):
+            return running.call('POST', '/v1/responses', {'max_output_tokens': 4, 'input': [
+                {'role': 'user', 'content': 'Look.'},
+                {'type': 'function_call', 'call_id': 'call_1', 'name': 'look', 'arguments': '{}'},
+                {'type': 'function_call_output', 'call_id': 'call_1', 'output': output}]})
+
+        def messages(content):
+            return running.call('POST', '/v1/messages', {'max_tokens': 4, 'messages': [
+                {'role': 'user', 'content': 'Look.'},
+                {'role': 'assistant', 'content': [{'type': 'tool_use', 'id': 'call_1', 'name': 'look', 'input': {}}]},
+                {'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'call_1',
+                                              'content': content}]}]})
+
+        seen = chat([text_part('There:'), image_part(file)])
+        assert text_of(seen) == text_of(chat([text_part('There:'), image_part(file)]))
+        assert text_of(seen) != text_of(chat([text_part('There:'), image_part(other)]))
+        rows = 5 * (TILE + 2) + 4
+        assert tokens(seen) - tokens(chat('There:')) >= rows
+        block = {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png',
+                                             'data': data_url(file).split(',')[1]}}
+        assert tokens(messages([{'type': 'text', 'text': 'There:'}, block])) - tokens(messages('There:')) >= rows
+        image = {'type': 'input_image', 'image_url': data_url(file)}
+        assert tokens(responses([{'type': 'input_text', 'text': 'There:'}, image])) - tokens(
+            responses('There:')) >= rows
+        bad = chat([image_part(b'no picture')])
+        assert bad.status == 400 and bad.error['param'] == 'messages[2].content[0].image_url.url'

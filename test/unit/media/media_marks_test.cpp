@@ -134,4 +134,45 @@ BOOST_AUTO_TEST_CASE(a_sound_is_a_part_of_its_own_kind) {
   BOOST_TEST(two.error().message.find("have 2 sounds") != std::string::npos);
 }
 
+json::array call_with_result(const std::string& result) {
+  json::object function{{"name", "look"}, {"arguments", json::object()}};
+  json::object call{{"id", "a"}, {"type", "function"}, {"function", std::move(function)}};
+  return {json::object{{"role", "user"}, {"content", "Look"}},
+          json::object{{"role", "assistant"}, {"content", ""}, {"tool_calls", json::array{std::move(call)}}},
+          json::object{{"role", "tool"}, {"tool_call_id", "a"}, {"content", result}}};
+}
+
+BOOST_AUTO_TEST_CASE(media_of_results_stay_where_the_template_prints_them_or_become_a_user_s) {
+  constexpr std::string_view users_alone =
+      "{% for m in messages %}[{{ m.role }}]{% if m.role == 'user' %}{% for part in m.content %}"
+      "{% if part.type == 'text' %}{{ part.text }}{% else %}{{ '<image>' }}{% endif %}{% endfor %}"
+      "{% else %}{{ m.content }}{% endif %}{% endfor %}";
+  for (const auto& [told, stays] : {std::pair{listing, true}, {joining, true}, {users_alone, false}}) {
+    // A template that knows calls: of others the results become text.
+    constexpr std::string_view calls =
+        "]{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}</tool_call>{% endfor %}";
+    std::string text(told);
+    text.replace(text.find("}}]") + 2, 1, calls);
+    const auto format = format_of(text);
+    const auto habits = learn_part_habits(format, "<image>", "image");
+    BOOST_TEST(habits.results == stays, text);
+    const media_marks marks{"image"};
+    auto messages = call_with_result("one" + marks.mark(0) + "two" + marks.between() + "three");
+    messages.push_back(json::object{{"role", "tool"}, {"tool_call_id", "b"}, {"content", marks.mark(1)}});
+    messages.push_back(json::object{{"role", "user"}, {"content", "So?"}});
+    marks.lift(messages, habits, "[image]");
+    marks.spread(messages, habits);
+    auto made = format.render({{"messages", messages}}).value();
+    const auto put = marks.put(made, {"(first)", "(second)"}, habits, "<image>");
+    BOOST_REQUIRE_MESSAGE(put.has_value(), text);
+    if (stays) {
+      BOOST_TEST(made.text.find("(first)two") != std::string::npos, made.text);
+      BOOST_TEST(made.text.find("[tool](second)") != std::string::npos, made.text);
+    } else {
+      BOOST_TEST(made.text.ends_with("[tool]one[image]two\nthree[tool][image][user](first)(second)[user]So?"),
+                 made.text);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,6 @@
 #include <mpg123.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -90,8 +91,11 @@ result<sound> decode_mp3(std::span<const std::byte> file, std::uint32_t seconds_
     }
     if (status == MPG123_NEED_MORE || status == MPG123_DONE) break;
     if (status != MPG123_OK) return refuse(mpg123_strerror(from.get()));
+    // Before they are added: the vector never grows beyond what was set aside.
+    const auto added = bytes / sizeof(float) / static_cast<std::size_t>(std::max(all.channels, 1));
+    if (out.samples.size() + added > std::size_t{out.rate} * seconds_max)
+      return engine::too_long(seconds_max);
     if (!append({decoded, bytes}, all.channels, out.samples)) return refuse("a sample is no number");
-    if (out.samples.size() > std::size_t{out.rate} * seconds_max) return engine::too_long(seconds_max);
   }
   if (out.samples.empty()) return refuse("it has no whole frame");
   return out;

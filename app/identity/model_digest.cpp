@@ -83,7 +83,7 @@ std::string system_fingerprint(const options& opts, const std::string& model_hea
                                const text_digests& texts) {
   constexpr std::size_t digits = 16;
   const std::string all = arithmetic_of(opts, version()) + texts.tokenizer + "\n" + texts.chat_template +
-                          "\n" + texts.adapters + "\n" + model_header + texts.projector;
+                          "\n" + texts.adapters + "\n" + model_header + texts.projector_header;
   return "fp_" + engine::sha256_of(all).substr(0, digits);
 }
 

@@ -25,7 +25,7 @@ namespace orcd::app {
 /// answer, or after which memory that engines share means something else: engines of one number share weights
 /// and go on with one another's streams, whatever their versions are. Tests compare the answers of fixed runs
 /// with stored ones and fail where they changed and this did not.
-inline constexpr unsigned answers_contract = 3;
+inline constexpr unsigned answers_contract = 4;
 
 /// SHA-256 of what decides, besides weights and tokens, which bits are computed: answers_contract, backend
 /// and the options that change the arithmetic.
@@ -33,10 +33,11 @@ inline constexpr unsigned answers_contract = 3;
 
 /// SHA-256 of the texts that belong to the model besides its file; empty where there are none.
 struct text_digests {
-  std::string tokenizer;      ///< served_model::tokenizer_digest
-  std::string chat_template;  ///< chat_format::digest(), of the model's own template too
-  std::string adapters{};     ///< net::adapters_identity() of those of the start, itself
-  std::string projector{};    ///< tower::digest; empty: there is none
+  std::string tokenizer;           ///< served_model::tokenizer_digest
+  std::string chat_template;       ///< chat_format::digest(), of the model's own template too
+  std::string adapters{};          ///< net::adapters_identity() of those of the start, itself
+  std::string projector{};         ///< tower::digest; empty: there is none
+  std::string projector_header{};  ///< header_digest() of its file
 };
 
 /// "fp_" and 16 hexadecimal digits over what decides the answers and is known at once: version, backend, the

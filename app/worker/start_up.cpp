@@ -9,7 +9,6 @@
 #include "app/worker/reloads.hpp"
 #include "app/worker/start_words.hpp"
 #include "engine/grammar/grammar.hpp"
-#include "engine/media/log_mel.hpp"
 #include "engine/served/breaker_tokens.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "gpu/memory/allocation_counter.hpp"
@@ -136,7 +135,8 @@ result<void> start_up::read_chat() {
 
 void start_up::identify(const std::string& adapters) {
   texts_ = {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string(), adapters,
-            model_->projector ? model_->projector->digest : std::string()};
+            model_->projector ? model_->projector->digest : std::string(),
+            model_->projector ? header_digest(model_->projector->file) : std::string()};
   header_ = header_digest(model_->file);
   identity_.system_fingerprint = system_fingerprint(opts_, header_, texts_);
 }
@@ -227,12 +227,10 @@ void start_up::narrate_projector(std::uint64_t bytes) {
   const engine::tower_spec& spec = model_->projector->spec;
   const std::string_view name = spec.projector;
   if (spec.sound) {
-    const std::uint32_t chunks =
-        engine::chunks_of(std::uint64_t{opts_.media.audio_seconds_max} * engine::sound_rate);
     narrator_.narrate(severity::info, "projector", "Messages may have sounds",
                       {{"projector", name},
                        {"kinds", std::string_view("audio")},
-                       {"tokens_a_sound_max", std::uint64_t{chunks} * spec.view_rows_max()},
+                       {"tokens_a_sound_max", spec.sound_rows(opts_.media.audio_seconds_max)},
                        {"bytes", bytes}});
     return;
   }

@@ -35,8 +35,8 @@ class media_marks {
   /// Stands between two texts that were parts of their own, in messages with media.
   [[nodiscard]] const std::string& between() const noexcept { return between_; }
 
-  /// Where a template does not print media of a call's result, they become a user's, behind the results of the
-  /// same calls; each leaves `trace` behind in its text. Before anything else is done with the messages.
+  /// Where a template does not print media of a call's result, they become a user's, behind the results of
+  /// the same calls; each leaves `trace` behind in its text. Before anything else is done with the messages.
   void lift(boost::json::array& messages, part_habits habits, std::string_view trace) const;
 
   /// Brings messages with marks into the form that the template takes, and those without where it takes no

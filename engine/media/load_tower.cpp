@@ -5,6 +5,7 @@
 
 #include "engine/base/sha256.hpp"
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/media/log_mel.hpp"
 #include "engine/media/prepare_picture.hpp"
 #include "engine/media/projector_table.hpp"
 #include "engine/media/tower_tensors.hpp"
@@ -257,6 +258,10 @@ std::uint32_t tower_spec::picture_rows_max() const noexcept {
   if (sound || pictures.layout != picture_layout::tiles) return view_rows_max();
   const std::uint32_t tiles = (pictures.longest + pictures.side - 1) / pictures.side;
   return (tiles * tiles + 1) * view_rows_max();
+}
+
+std::uint64_t tower_spec::sound_rows(std::uint32_t seconds) const noexcept {
+  return std::uint64_t{chunks_of(std::uint64_t{seconds} * sound_rate)} * view_rows_max();
 }
 
 void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept {

@@ -33,13 +33,13 @@ double sinc(double x) noexcept {
   return ((static_cast<long long>(whole) & 1) != 0 ? -sine : sine) / (pi * x);
 }
 
-/// One row of coefficients for each place of an output between two inputs.
+/// One row of coefficients for each place that an output has between two inputs.
 struct filter {
-  std::uint32_t places = 1;  ///< that an output can have between two inputs
+  std::uint32_t places = 1;  ///< that an output can have; outputs so far apart have the same
   std::uint32_t step = 1;    ///< in places, from one output to the next
   std::size_t before = 0;    ///< inputs before an output that it is made of
   std::size_t taps = 0;      ///< a multiple of `lanes`
-  std::vector<double> rows;  ///< [places][taps]
+  std::vector<double> rows;  ///< [min(places, outputs)][taps], in the order of the outputs
 };
 
 void fill_row(std::span<double> row, double place, std::size_t before, double band) noexcept {
@@ -57,15 +57,18 @@ void fill_row(std::span<double> row, double place, std::size_t before, double ba
   for (double& value : row) value /= sum;
 }
 
-filter make_filter(std::uint32_t from, std::uint32_t to) {
+// A row costs a hundred times what it then makes of the samples: none is made for outputs that there are not.
+filter make_filter(std::uint32_t from, std::uint32_t to, std::size_t outputs) {
   const std::uint32_t common = std::gcd(from, to);
   filter out{to / common, from / common, 0, 0, {}};
   const double band = cutoff * std::min(1.0, static_cast<double>(to) / from);
   out.before = static_cast<std::size_t>(std::ceil(crossings / band));
   out.taps = (2 * out.before + 1 + lanes - 1) / lanes * lanes;
-  out.rows.resize(out.places * out.taps);
-  for (std::uint32_t place = 0; place < out.places; ++place) {
-    fill_row(std::span(out.rows).subspan(place * out.taps, out.taps), static_cast<double>(place) / out.places,
+  const std::size_t rows = std::min<std::size_t>(out.places, outputs);
+  out.rows.resize(rows * out.taps);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::uint64_t place = std::uint64_t{i} * out.step % out.places;
+    fill_row(std::span(out.rows).subspan(i * out.taps, out.taps), static_cast<double>(place) / out.places,
              out.before, band);
   }
   return out;
@@ -89,13 +92,13 @@ std::uint64_t resampled_count(std::uint64_t samples, std::uint32_t from, std::ui
 
 std::vector<float> resample(std::span<const float> samples, std::uint32_t from, std::uint32_t to) {
   if (from == to) return {samples.begin(), samples.end()};
-  const filter with = make_filter(from, to);
   std::vector<float> out(resampled_count(samples.size(), from, to));
+  const filter with = make_filter(from, to, out.size());
   std::vector<float> edge(with.taps);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t at = std::uint64_t{i} * with.step;
     const std::size_t nearest = at / with.places;
-    const double* const row = with.rows.data() + (at % with.places) * with.taps;
+    const double* const row = with.rows.data() + i % with.places * with.taps;
     const bool inside = nearest >= with.before && nearest - with.before + with.taps <= samples.size();
     if (inside) {
       out[i] = static_cast<float>(product(row, samples.data() + (nearest - with.before), with.taps));

@@ -139,6 +139,8 @@ struct tower_spec {
   /// Rows of the largest view, and of the picture with the most rows.
   [[nodiscard]] std::uint32_t view_rows_max() const noexcept;
   [[nodiscard]] std::uint32_t picture_rows_max() const noexcept;
+  /// Rows of a sound so long.
+  [[nodiscard]] std::uint64_t sound_rows(std::uint32_t seconds) const noexcept;
 };
 
 /// Views in `weights` point into `file`; moving the struct keeps them valid.

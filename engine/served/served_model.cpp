@@ -117,8 +117,8 @@ namespace {
 std::uint32_t rows_max(const tower_spec& spec, largest_medium most, std::uint32_t context) {
   if (!spec.sound)
     return std::max(spec.view_rows_max(), std::min(spec.picture_rows_max(), most.picture_tokens));
-  const std::uint32_t rows = chunks_of(std::uint64_t{most.sound_seconds} * sound_rate) * spec.view_rows_max();
-  return std::max(spec.view_rows_max(), std::min(rows, context));
+  const std::uint64_t rows = std::min<std::uint64_t>(spec.sound_rows(most.sound_seconds), context);
+  return std::max(spec.view_rows_max(), static_cast<std::uint32_t>(rows));
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ std::uint64_t conv_values(const engine::tower_spec& spec) noexcept {
   return 3ULL * std::max(spec.width, 2 * spec.sound->bins);
 }
 
-/// Pages that a window's patches take.
+/// Pages that a window's patches take; a window may be larger than any view.
 std::uint32_t window_pages(const engine::tower_spec& spec) noexcept {
-  return engine::pages_over(spec.window * spec.window, engine::kv_page_positions);
+  const auto patches = std::min<std::uint64_t>(std::uint64_t{spec.window} * spec.window, spec.patches_max());
+  return engine::pages_over(static_cast<std::uint32_t>(patches), engine::kv_page_positions);
 }
 
 /// Rows of `width` values, so far apart; NaN stays NaN.

@@ -170,12 +170,13 @@ result<std::optional<rendered_chat>> render_messages(const completion_request& a
 }
 
 result<std::optional<encoded_prompt>> encode_chat(const completion_request& asked,
-                                                  const completion_context& context, effort how) {
+                                                  const completion_context& context, const request_form& form,
+                                                  effort how) {
   const auto& shape = asked.shape;
   std::vector<engine::seen_medium> seen;
   if (asked.media && !asked.media->all().empty()) {
     if (how == effort::quick) return std::optional<encoded_prompt>();
-    auto decoded = see_media(asked, *context.limits.media);
+    auto decoded = see_media(asked, context, form);
     if (!decoded) return decoded.error();
     seen = std::move(*decoded);
   }
@@ -251,10 +252,11 @@ encoded_prompt encode_text(text_prompt& parts, const completion_request& asked,
 
 /// Tokenizes the prompts. Nullopt as render().
 result<std::optional<std::vector<encoded_prompt>>> encode(completion_request& asked,
-                                                          const completion_context& context, effort how) {
+                                                          const completion_context& context,
+                                                          const request_form& form, effort how) {
   std::optional<std::vector<encoded_prompt>> out(std::in_place);
   if (asked.kind == completion_kind::chat) {
-    auto chat = encode_chat(asked, context, how);
+    auto chat = encode_chat(asked, context, form, how);
     if (!chat) return chat.error();
     if (!*chat) return std::optional<std::vector<encoded_prompt>>();
     out->push_back(std::move(**chat));
@@ -410,7 +412,7 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
   }
   if (how == effort::quick && has_own_breakers(*asked)) return std::optional<prepared_completion>();
   if (const auto resolved = resolve_texts(*asked, context.tokenizer); !resolved) return resolved.error();
-  auto encoded = encode(*asked, context, how);
+  auto encoded = encode(*asked, context, form, how);
   if (!encoded) return encoded.error();
   if (!*encoded) return std::optional<prepared_completion>();
   auto& prompts = **encoded;

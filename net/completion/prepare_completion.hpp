@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "engine/chat/reasoning/reasoning_budget.hpp"
-#include "engine/conversation/chat_format.hpp"
 #include "engine/schedule/job.hpp"
-#include "engine/text/tokenizer.hpp"
 #include "net/completion/completion_api.hpp"
+#include "net/completion/completion_context.hpp"
 #include "net/completion/completion_request.hpp"
 #include "net/completion/grammar_source.hpp"
 #include "net/completion/message_output.hpp"
@@ -22,14 +21,6 @@
 #include "net/jobs/request_facts.hpp"
 
 namespace orcd::net {
-
-struct completion_context {
-  completion_limits limits;
-  const engine::tokenizer& tokenizer;
-  const engine::chat_format* chat = nullptr;  ///< null: the model has no chat template
-  /// Null: outputs cannot be constrained.
-  std::shared_ptr<const engine::grammar::token_table> tokens{};
-};
 
 struct prepared_completion {
   completion_request asked;               ///< its messages, prompt and tools are freed

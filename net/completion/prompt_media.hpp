@@ -8,14 +8,18 @@
 #include "engine/conversation/media_marks.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/served/media_input.hpp"
+#include "net/completion/completion_api.hpp"
+#include "net/completion/completion_context.hpp"
 #include "net/completion/completion_request.hpp"
 
 namespace orcd::net {
 
-/// Decodes and prepares all media of a request; takes long. Refuses what they cannot be beside. Errors:
-/// invalid_request with the medium's path as param; not_ready.
+/// Decodes and prepares all media of a request, which takes long: none after those that fill the context, or
+/// once nobody waits for the prompt. Refuses what they cannot be beside. Errors: invalid_request with the
+/// medium's path as param; context_length_exceeded; cancelled; not_ready.
 [[nodiscard]] engine::result<std::vector<engine::seen_medium>> see_media(const completion_request& asked,
-                                                                         const engine::media_input& input);
+                                                                         const completion_context& context,
+                                                                         const request_form& form);
 
 /// Where media stand in a chat's messages and its prompt, for one template.
 class prompt_media {

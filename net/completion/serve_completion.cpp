@@ -1,5 +1,7 @@
 #include "net/completion/serve_completion.hpp"
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "engine/sampling/token_rules.hpp"
@@ -22,10 +24,35 @@ bool goes_on(std::string_view body) {
   return body.find("\"previous_response_id\"") != std::string_view::npos;
 }
 
+/// Whether a printable character of ASCII is written as \u00XX, as JSON allows and hardly any client does.
+bool escapes_ascii(std::string_view body) {
+  constexpr std::string_view escape = "\\u00";
+  for (auto at = body.find(escape); at != std::string_view::npos; at = body.find(escape, at + 1)) {
+    const std::size_t digit = at + escape.size();
+    if (digit < body.size() && body[digit] >= '2' && body[digit] <= '7') return true;
+  }
+  return false;
+}
+
 /// Whether there may be media, which take longer than their bytes say.
 bool brings_media(std::string_view body) {
-  return body.find("base64") != std::string_view::npos || body.find("input_audio") != std::string_view::npos;
+  const auto has = [&](std::string_view text) { return body.find(text) != std::string_view::npos; };
+  return has("base64") || has("input_audio") || escapes_ascii(body);
 }
+
+/// Becomes true when the coroutine that owns the object ends.
+class end_mark {
+ public:
+  end_mark() = default;
+  ~end_mark() { *ended_ = true; }
+  end_mark(const end_mark&) = delete;
+  end_mark& operator=(const end_mark&) = delete;
+
+  [[nodiscard]] std::shared_ptr<const std::atomic<bool>> ended() const noexcept { return ended_; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
+};
 
 }  // namespace
 
@@ -132,6 +159,8 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
     if (!quick) co_return quick.error();
     if (*quick) co_return std::move(**quick);
   }
+  const end_mark here;
+  context.unwanted = here.ended();
   std::function<result<prepared_completion>()> prepare = [request, form, context, now] {
     return prepare_completion(request, form, context, now);
   };

@@ -38,11 +38,15 @@ error maximum_context_length(std::size_t tokens, std::uint32_t most, std::string
           name};
 }
 
+std::uint32_t prompt_tokens_max(const request_limits& limits) noexcept {
+  if (limits.tokens_in_max == 0) return limits.context_tokens;
+  return std::min(limits.tokens_in_max, limits.context_tokens);
+}
+
 result<std::uint32_t> fit_to_context(std::optional<std::uint32_t> max_tokens, std::size_t prompt_tokens,
                                      const request_limits& limits, const length_fields& fields) {
   if (prompt_tokens == 0) return refuse_field(fields.prompt, "encodes to no token");
-  const std::uint32_t most = limits.tokens_in_max > 0 ? std::min(limits.tokens_in_max, limits.context_tokens)
-                                                      : limits.context_tokens;
+  const std::uint32_t most = prompt_tokens_max(limits);
   if (prompt_tokens > most) return fields.too_long(prompt_tokens, most, fields.prompt);
   const std::uint64_t fits = limits.context_tokens - prompt_tokens + 1;
   const auto allowed = static_cast<std::uint32_t>(std::min<std::uint64_t>(fits, limits.tokens_out_max));

@@ -31,6 +31,9 @@ struct length_fields {
   overflow_words* too_long = prompt_too_long;
 };
 
+/// Tokens that a prompt may have.
+[[nodiscard]] std::uint32_t prompt_tokens_max(const request_limits& limits) noexcept;
+
 /// How many tokens the job may produce, given its prompt's length: what was asked for, or else as many as
 /// fit. Errors: context_length_exceeded naming the counts. The last token needs no position of its own.
 [[nodiscard]] engine::result<std::uint32_t> fit_to_context(std::optional<std::uint32_t> max_tokens,

@@ -43,12 +43,13 @@ def _tensor_table(data: bytes) -> Tuple[int, int]:
     return tensors, at
 
 
-def _with_pairs(data: bytes, added: bytes, count: int) -> bytes:
-    """More keys; one more that is only padding keeps the tensors aligned to 32 bytes."""
+def _with_pairs(data: bytes, added: bytes, count: int, grown: int = 0) -> bytes:
+    """More keys; one more that is only padding keeps the tensors aligned to 32 bytes, where the
+    data has `grown` too."""
     pairs, = struct.unpack_from('<Q', data, 16)
     _, end = _tensor_table(data)
     name = b'test.padding'
-    filled = -(len(added) + 8 + len(name) + 4 + 8) % 32
+    filled = -(grown + len(added) + 8 + len(name) + 4 + 8) % 32
     added += struct.pack('<Q', len(name)) + name + struct.pack('<IQ', STRING, filled) + b'.' * filled
     return data[:16] + struct.pack('<Q', pairs + count + 1) + data[24:end] + added + data[end:]
 
@@ -64,6 +65,22 @@ def with_strings(data: bytes, values: dict) -> bytes:
     added = b''.join(struct.pack('<Q', len(k)) + k + struct.pack('<IQ', STRING, len(v)) + v
                      for k, v in values.items())
     return _with_pairs(data, added, len(values))
+
+
+def with_control_tokens(data: bytes, names: list) -> bytes:
+    """The first tokens of the vocabulary become control tokens of these names."""
+    key = b'tokenizer.ggml.tokens'
+    at = first = data.index(key) + len(key) + 4 + 12
+    for _ in names:
+        _, at = _string(data, at)
+    renamed = b''.join(struct.pack('<Q', len(name)) + name for name in names)
+    grown = len(renamed) - (at - first)
+    before, behind = data[:first] + renamed, data[at:]
+    key = b'tokenizer.ggml.token_type'
+    at = behind.index(key) + len(key) + 4 + 12
+    control = struct.pack('<I', 3) * len(names)
+    return _with_pairs(before + behind[:at] + control + behind[at + len(control):], b'', 0,
+                       grown)
 
 
 def with_tensor_bytes(data: bytes, name: bytes, offset: int, replacement: bytes) -> bytes:

@@ -25,11 +25,13 @@ if BACKEND == 'cuda':
     pytest.skip('of the host alone: the cuda backend takes no projectors', allow_module_level=True)
 
 
+SLOWLY = ('--layers', '3', '--ffn', '256') if SANITIZED else ('--layers', '8', '--ffn', '1024')
+SLOWLY += ('--context', '2048', '--picture-tokens')
+
+
 @pytest.fixture
 def seeing(held, models, tmp_path):
-    size = ('--layers', '1', '--ffn', '256') if SANITIZED else ('--layers', '8', '--ffn', '1024')
-    held.model = models('sees-slowly', '--embedding', '96', '--heads', '4', '--kv-heads', '2', *size,
-                        '--context', '2048', '--picture-tokens')
+    held.model = models('sees-slowly', '--embedding', '96', '--heads', '4', '--kv-heads', '2', *SLOWLY)
     template = tmp_path / 'template.jinja'
     template.write_text(TEMPLATE)
     return held, ('--holder', 'require', '--chat-template', template, '--mmproj', MEDIA / 'idefics3.gguf')
@@ -83,6 +85,19 @@ def test_the_next_engine_sees_the_same_pictures(seeing):
     alone = answered(active)
     other = asking(image_part(png(40, 30, seed=9)), image_part(png(33, 50, seed=2)))
     assert answered(active, messages=other) != alone
+    assert text_of(killed_amid_stream(active)) == alone
+
+
+def test_the_next_engine_sees_the_same_lines_and_columns(seeing, models, tmp_path):
+    held, options = seeing
+    held.model = models('grids-slowly', '--family', 'qwen3vl', '--embedding', '32', '--heads', '2',
+                        '--kv-heads', '1', *SLOWLY)
+    template = tmp_path / 'template.jinja'
+    template.write_text(TEMPLATE.replace('<image>', '<|vision_start|><|image_pad|><|vision_end|>'))
+    active, _ = held.pair(*options[:-1], MEDIA / 'qwen3.gguf')
+    alone = answered(active)
+    wider = asking(image_part(png(30, 40)), image_part(png(33, 50, seed=2)))
+    assert answered(active, messages=wider) != alone
     assert text_of(killed_amid_stream(active)) == alone
 
 

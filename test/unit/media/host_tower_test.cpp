@@ -223,6 +223,15 @@ BOOST_DATA_TEST_CASE(bits_do_not_depend_on_threads, data::make(names), name) {
   BOOST_TEST((encode(golden, medium, 1) == encode(golden, medium, 3)));
 }
 
+BOOST_AUTO_TEST_CASE(a_window_may_be_larger_than_any_view) {
+  golden_media golden("qwen25");
+  const auto picture = golden.medium(0);
+  golden.tower.spec.window = 64;
+  const auto whole = encode(golden, picture, 1);
+  golden.tower.spec.window = 65'536;  // whose square is more than 32 bits hold
+  BOOST_TEST((encode(golden, picture, 1) == whole));
+}
+
 BOOST_DATA_TEST_CASE(logits_behind_media_are_those_of_transformers, data::make(names), name) {
   const golden_media golden(name);
   const auto expected = floats(name + ".logits.f32");

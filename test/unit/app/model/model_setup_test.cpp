@@ -174,6 +174,10 @@ BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_the_content_of_tokenizer_and_tem
   BOOST_TEST(app::system_fingerprint(opts, header, {"3", "2"}) != first);
   BOOST_TEST(app::system_fingerprint(opts, header, {"1", "3"}) != first);
   BOOST_TEST(app::system_fingerprint(opts, header, {"12", ""}) != first);
+  // A copy of the projector's file is the same one: which file it is does not count.
+  const auto seeing = app::system_fingerprint(opts, header, {"1", "2", "", "one file", "the header"});
+  BOOST_TEST(seeing != first);
+  BOOST_TEST(app::system_fingerprint(opts, header, {"1", "2", "", "a copy", "the header"}) == seeing);
 }
 
 // Nothing of the version is in it: engines of different ones share weights.

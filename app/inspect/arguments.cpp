@@ -38,7 +38,8 @@ constexpr std::array valued_options{
     std::string_view("--kv-type-k"),     std::string_view("--kv-type-v"),
     std::string_view("--max-loras"),     std::string_view("--max-lora-rank"),
     std::string_view("--kv-tokens"),     std::string_view("--tokenizer-pre"),
-    std::string_view("--prefill-chunk"), std::string_view("--prefix-boundaries")};
+    std::string_view("--prefill-chunk"), std::string_view("--prefix-boundaries"),
+    std::string_view("--mmproj")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -145,6 +146,7 @@ class parser {
     if (name == "--tokenizer-pre") out_.tokenizer_pre = value;
     if (name == "--messages") out_.messages = value;
     if (name == "--tools") out_.tools = value;
+    if (name == "--mmproj") out_.projector = value;
     if (name == "--ctx") return count(name, value, most_context, out_.context);
     if (name == "--slots") return count(name, value, most_slots, out_.slots);
     if (name == "--kv-tokens") return count(name, value, most_kv_tokens, out_.kv_tokens);
@@ -233,6 +235,9 @@ class parser {
     if (out_.gpu && out_.vram_mib > 0) {
       return usage_error("--gpu and --vram-mib exclude each other: one asks the driver, the other says it");
     }
+    if (!out_.projector.empty() && (out_.gpu || out_.vram_mib > 0 || out_.failover)) {
+      return usage_error("--mmproj is of the host backend: no GPU takes projectors");
+    }
     if (out_.adapters == 0 && std::find(used_.begin(), used_.end(), "--max-lora-rank") != used_.end()) {
       return usage_error("--max-lora-rank is for the adapters of --max-loras");
     }
@@ -308,6 +313,7 @@ std::string_view inspect_usage() noexcept {
          "      --kv-type-v T            how values are kept\n"
          "      --max-loras N            with room for so many LoRA adapters (default: none)\n"
          "      --max-lora-rank N        of this rank (default: 16)\n"
+         "      --mmproj F               with a projector's weights, room for media and for encoding them\n"
          "      --vram-mib N             what a GPU would need that has so much, and what fits into it\n"
          "      --gpu N                  the same of GPU N of this machine, as --gpu-device counts them\n"
          "      --failover               the same for the two engines of a failover pair on one GPU\n"

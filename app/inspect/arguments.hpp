@@ -37,6 +37,7 @@ struct inspect_arguments {
   engine::kv_types kv{};                  ///< plan, doctor
   std::uint32_t adapters = 0;             ///< plan: LoRA adapters; 0 = no room for any
   std::uint32_t adapter_rank = 16;        ///< plan: their highest rank
+  std::string projector;                  ///< plan: as gguf_file::open takes it; empty: no media
   std::uint32_t vram_mib = 0;             ///< plan, doctor: of the GPU; 0 = none was given
   std::optional<std::uint32_t> gpu{};     ///< plan: a GPU that is here, instead of that
   bool failover = false;                  ///< plan: two engines

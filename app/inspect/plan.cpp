@@ -12,7 +12,10 @@
 #include "app/inspect/gpu_reading.hpp"
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/media/tower.hpp"
 #include "engine/model/model_spec.hpp"
+#include "engine/served/media_input.hpp"
+#include "engine/served/served_model.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "gpu/plan/adapter_layout.hpp"
@@ -33,8 +36,10 @@ struct shown_plan {
   engine::kv_types kv{};
   std::uint64_t kv_per_token = 0;
   engine::memory_plan bytes;
+  std::uint64_t projector_bytes = 0;
   std::optional<gpu_plan> gpu{};
 
+  [[nodiscard]] std::uint64_t total() const noexcept { return bytes.total() + projector_bytes; }
   /// Positions that jobs in all slots can have at once, each as many.
   [[nodiscard]] std::uint32_t positions_each() const noexcept {
     return std::min(context, kv_pages / slots * engine::kv_page_positions);
@@ -123,7 +128,11 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   for (const auto& [name, bytes] : rows) out += row_of(name, bytes);
   if (plan.bytes.states_bytes > 0) out += row_of("states", plan.bytes.states_bytes);
   if (plan.bytes.adapters_bytes > 0) out += row_of("adapters", plan.bytes.adapters_bytes);
-  out += row_of("total", plan.bytes.total());
+  if (plan.projector_bytes > 0) {
+    out += row_of("projector", plan.projector_bytes);
+    out += row_of("media", plan.bytes.media_bytes);
+  }
+  out += row_of("total", plan.total());
   if (plan.gpu) out += as_text(*plan.gpu);
   return out;
 }
@@ -145,11 +154,34 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
                    {"kv_bytes", plan.bytes.kv_bytes},
                    {"workspace_bytes", plan.bytes.workspace_bytes},
                    {"logits_bytes", plan.bytes.logits_bytes},
-                   {"total_bytes", plan.bytes.total()}};
+                   {"total_bytes", plan.total()}};
   if (plan.bytes.states_bytes > 0) out["states_bytes"] = plan.bytes.states_bytes;
   if (plan.bytes.adapters_bytes > 0) out["adapters_bytes"] = plan.bytes.adapters_bytes;
+  if (plan.projector_bytes > 0) {
+    out["projector_bytes"] = plan.projector_bytes;
+    out["media_bytes"] = plan.bytes.media_bytes;
+  }
   if (plan.gpu) out["gpu"] = as_object(*plan.gpu);
   return json::serialize(out) + "\n";
+}
+
+/// The projector that the arguments name, with a worker's usual limits of rows.
+engine::result<std::optional<engine::tower>> plan_projector(const inspect_arguments& arguments,
+                                                            const engine::model& model) {
+  std::optional<engine::tower> out;
+  if (arguments.projector.empty()) return out;
+  auto opened = engine::open_tower(arguments.projector, model.spec);
+  if (!opened) return opened.error();
+  engine::limit_rows(opened->spec, engine::media_bounds().tokens_max);
+  out.emplace(std::move(*opened));
+  return out;
+}
+
+engine::media_room room_for_media(const engine::tower& projector, const shown_plan& plan) {
+  constexpr std::uint64_t usual_cache_bytes = 64ULL << 20U;  // --media-cache-mb
+  const engine::media_bounds usual;
+  return engine::plan_media(projector, {usual.tokens_max, usual.seconds_max}, plan.slots, plan.context,
+                            usual_cache_bytes);
 }
 
 /// What the arguments say of a GPU, or the driver of the one that they name.
@@ -197,6 +229,12 @@ engine::result<inspected> inspect_plan(const inspect_arguments& arguments) {
   config.boundaries = arguments.boundaries;
   if (arguments.adapters > 0) config.adapters = {arguments.adapters, arguments.adapter_rank};
   if (const auto room = gpu::check_adapter_room(*model, config.adapters); !room) return room.error();
+  const auto projector = plan_projector(arguments, *model);
+  if (!projector) return projector.error();
+  if (*projector) {
+    config.media = room_for_media(**projector, plan);
+    plan.projector_bytes = (*projector)->file.tensor_bytes();
+  }
   plan.bytes = gpu::plan_host_memory(*model, config);
   if (arguments.vram_mib > 0 || arguments.gpu || arguments.failover) {
     gpu_plan_request request{plan.slots, plan.context, plan.kv, config.adapters, plan.kv_pages};

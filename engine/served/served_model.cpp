@@ -123,19 +123,24 @@ std::uint32_t rows_max(const tower_spec& spec, largest_medium most, std::uint32_
 
 }  // namespace
 
+media_room plan_media(const tower& of, largest_medium most, std::uint32_t slots, std::uint32_t context,
+                      std::uint64_t cache_bytes) noexcept {
+  const std::uint64_t block_bytes = std::uint64_t{media_block_rows} * of.spec.row_width() * sizeof(float);
+  const std::uint64_t of_slots =
+      std::uint64_t{slots} * pages_over(rows_max(of.spec, most, context), media_block_rows);
+  const std::uint64_t blocks = of_slots + cache_bytes / block_bytes;
+  constexpr std::uint64_t blocks_max = 1U << 24U;
+  return {&of, static_cast<std::uint32_t>(std::min(blocks, blocks_max))};
+}
+
 result<void> add_projector(served_model& model, const std::string& location, largest_medium most,
                            std::uint64_t cache_bytes) {
   auto opened = open_tower(location, model.spec.spec);
   if (!opened) return opened.error();
   limit_rows(opened->spec, most.picture_tokens);
   model.projector = std::make_unique<const tower>(std::move(*opened));
-  const tower_spec& spec = model.projector->spec;
-  const std::uint64_t block_bytes = std::uint64_t{media_block_rows} * spec.row_width() * sizeof(float);
-  const std::uint32_t rows = rows_max(spec, most, model.plan_for.context_tokens);
-  const std::uint64_t of_slots = std::uint64_t{model.plan_for.slots} * pages_over(rows, media_block_rows);
-  const std::uint64_t blocks = of_slots + cache_bytes / block_bytes;
-  constexpr std::uint64_t blocks_max = 1U << 24U;
-  model.plan_for.media = {model.projector.get(), static_cast<std::uint32_t>(std::min(blocks, blocks_max))};
+  model.plan_for.media =
+      plan_media(*model.projector, most, model.plan_for.slots, model.plan_for.context_tokens, cache_bytes);
   return {};
 }
 

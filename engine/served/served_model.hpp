@@ -46,6 +46,9 @@ struct largest_medium {
   std::uint32_t picture_tokens = 0;
   std::uint32_t sound_seconds = 0;
 };
+/// Room for the rows of the largest medium of each slot, and `cache_bytes` more. `of` outlives the room.
+[[nodiscard]] media_room plan_media(const tower& of, largest_medium most, std::uint32_t slots,
+                                    std::uint32_t context, std::uint64_t cache_bytes) noexcept;
 /// Opens a projector for the model and plans room for what it makes: for the largest medium of each slot, and
 /// `cache_bytes` more. Errors: model_load_failed, param "mmproj".
 [[nodiscard]] result<void> add_projector(served_model& model, const std::string& location,

@@ -187,6 +187,35 @@ BOOST_AUTO_TEST_CASE(chat) {
   BOOST_TEST(has(refusal({"chat", file("raise.jinja", "{{ raise_exception('Stop!') }}")}, "[]"), "Stop!"));
 }
 
+BOOST_AUTO_TEST_CASE(room_for_media_is_part_of_the_plan) {
+  const std::string text = ORCD_TEST_DATA "/families/gemma3.gguf", other = ORCD_TEST_DATA "/media/qwen3.gguf";
+  const std::string gemma = ORCD_TEST_DATA "/media/gemma3.gguf";
+  const auto plan = [&](std::vector<std::string_view> more) {
+    std::vector<std::string_view> words = {"plan", text, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return boost::json::parse(run(words).out);
+  };
+  const auto bytes = [](const boost::json::value& of, std::string_view name) {
+    return of.at(name).to_number<std::uint64_t>();
+  };
+  const auto none = plan({}), one = plan({"--mmproj", gemma}),
+             four = plan({"--mmproj", gemma, "--slots", "4"});
+  BOOST_TEST(!none.as_object().contains("media_bytes"));
+  const auto file = engine::gguf_file::open(gemma).value();
+  BOOST_TEST(bytes(one, "projector_bytes") == file.tensor_bytes());
+  BOOST_TEST(bytes(one, "media_bytes") > 64ULL << 20U);  // --media-cache-mb
+  BOOST_TEST(bytes(four, "media_bytes") > bytes(one, "media_bytes"));
+  BOOST_TEST(bytes(one, "total_bytes") - bytes(one, "workspace_bytes") ==
+             bytes(none, "total_bytes") - bytes(none, "workspace_bytes") + bytes(one, "projector_bytes") +
+                 bytes(one, "media_bytes"));
+  BOOST_TEST(has(run({"plan", text, "--mmproj", gemma}).out, "\nmedia "));
+  BOOST_TEST(has(run({"plan", text, "--mmproj", other}).err, "lines and columns"));
+  const outcome gpu = run({"plan", text, "--mmproj", gemma, "--vram-mib", "600"});
+  BOOST_TEST(gpu.status == 2);
+  BOOST_TEST(has(gpu.err, "no GPU takes projectors"));
+  BOOST_TEST(run({"info", text, "--mmproj", gemma}).status == 2);
+}
+
 BOOST_AUTO_TEST_CASE(room_for_adapters_is_part_of_the_plan) {
   const auto plan = [&](std::vector<std::string_view> more) {
     std::vector<std::string_view> words = {"plan", model, "--json", "--ctx", "256", "--vram-mib", "600"};

@@ -109,9 +109,17 @@ void read_picture_rules(hparam_reader& from, tower_spec& spec) {
   read_colours(from, "image_std", true, pictures.deviation);
 }
 
-/// The kind has said which activation it was trained with; the file must say so, too.
+/// The kind has said which activation it was trained with; the file must say so, too: a file that names none
+/// means gelu_sigmoid.
 void check_activation(hparam_reader& from, const tower_spec& spec) {
   const auto& file = from.file();
+  if (spec.activation == ffn_activation::gelu_sigmoid) {
+    for (const char* const key : {"clip.use_gelu", "clip.use_silu"})
+      if (flag_of(file, key))
+        from.problems().add("key '" + std::string(key) +
+                            "' is true: no such activation is supported for this projector");
+    return;
+  }
   const bool silu = spec.activation == ffn_activation::swiglu;
   const char* const wanted = silu ? "clip.use_silu" : "clip.use_gelu";
   const char* const other = silu ? "clip.use_gelu" : "clip.use_silu";
@@ -165,13 +173,16 @@ void bind_tower(const gguf_file& file, const projector_kind& kind, tower_spec& s
     bind_positions_by_side(file, positions, spec, bind, weights);
   else if (spec.positions != tower_positions::none)
     bind.bind(weights.positions, positions, spec.width, side * side);
-  if (spec.end_norm) bind.bind(weights.post_norm, "v.post_ln.weight", spec.width, 0);
+  if (spec.end_norm)
+    bind.bind(weights.post_norm, spec.reduces ? "mm.input_norm.weight" : "v.post_ln.weight", spec.width, 0);
   if (spec.norm == norm_kind::layer) bind.bind(weights.post_norm_bias, "v.post_ln.bias", spec.width, 0);
   bind.bind(weights.std_bias, "v.std_bias", spec.width, 0, file.find_tensor("v.std_scale") != nullptr);
   bind.bind(weights.std_scale, "v.std_scale", spec.width, 0, file.find_tensor("v.std_bias") != nullptr);
   const std::uint64_t in = spec.merge == tower_merge::concatenate ? spec.joined_width() : spec.width;
+  if (spec.pre_norm) bind.bind(weights.pre_norm, "v.pre_ln.weight", spec.width, 0);
+  if (spec.reduces) bind.bind(weights.reduction, "mm.patch_merger.weight", in, spec.width);
   if (kind.projection == nullptr)
-    bind_tower_merger(spec, bind, "mm.0", "mm.2", weights.merger);
+    bind_tower_merger(spec, bind, kind.merger, "mm.2", weights.merger, spec.inner_width);
   else if (spec.transposed_projection)
     bind.bind(weights.projection, kind.projection, spec.out_width, in);
   else
@@ -248,6 +259,10 @@ std::uint32_t tower_spec::patches_max() const noexcept {
 std::uint32_t tower_spec::view_rows_max() const noexcept {
   if (sound) return chunk_frames / 2 / sound->stack;
   if (pictures.layout == picture_layout::budget) return pictures.rows_max;
+  if (pictures.layout == picture_layout::bounded) {
+    const std::uint32_t squares = (pictures.longest + pictures.factor - 1) / pictures.factor;
+    return squares * squares;
+  }
   if (pictures.layout == picture_layout::multiples)
     return static_cast<std::uint32_t>(pictures.pixels_max / pictures.factor / pictures.factor);
   const std::uint32_t side = pictures.side / pictures.patch / pictures.merge;
@@ -267,6 +282,10 @@ std::uint64_t tower_spec::sound_rows(std::uint32_t seconds) const noexcept {
 void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept {
   if (spec.pictures.layout == picture_layout::budget)
     spec.pictures.rows_max = picture_budget(std::min(rows, spec.pictures.rows_max));
+  if (spec.pictures.layout == picture_layout::bounded) {
+    const auto side = std::max(static_cast<std::uint32_t>(std::sqrt(static_cast<double>(rows))), 1U);
+    spec.pictures.longest = std::min(spec.pictures.longest, side * spec.pictures.factor);
+  }
   if (spec.pictures.layout != picture_layout::multiples) return;
   const std::uint64_t row_pixels = std::uint64_t{spec.pictures.factor} * spec.pictures.factor;
   spec.pictures.pixels_max = std::max(std::min(spec.pictures.pixels_max, rows * row_pixels), row_pixels);

@@ -26,16 +26,17 @@ enum class resize_filter { bilinear, bicubic, lanczos };
 /// becomes `longest`, each then a multiple of `side`, and what is larger than one tile is cut into tiles,
 /// with all of it in one tile more behind them. multiples: both sides are multiples of `factor`, and their
 /// product lies between two limits. budget: both sides are multiples of `factor`, the largest of the
-/// picture's aspect that have at most `rows_max` squares.
-enum class picture_layout { square, tiles, multiples, budget };
+/// picture's aspect that have at most `rows_max` squares. bounded: what is longer than `longest` is shrunk to
+/// that, and both sides grow to multiples of `factor`.
+enum class picture_layout { square, tiles, multiples, budget, bounded };
 
 /// What a tower wants of a picture, from its file.
 struct picture_rules {
   picture_layout layout = picture_layout::square;
   resize_filter filter = resize_filter::bilinear;
   std::uint32_t side = 0;        ///< square, tiles
-  std::uint32_t longest = 0;     ///< tiles
-  std::uint32_t factor = 0;      ///< multiples, budget
+  std::uint32_t longest = 0;     ///< tiles, bounded
+  std::uint32_t factor = 0;      ///< multiples, budget, bounded
   std::uint32_t rows_max = 0;    ///< budget
   std::uint64_t pixels_min = 0;  ///< multiples
   std::uint64_t pixels_max = 0;  ///< multiples

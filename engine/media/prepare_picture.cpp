@@ -87,6 +87,17 @@ picture_size in_budget(picture_size of, std::uint32_t factor, std::uint32_t patc
   return {out.width * factor, out.height * factor};
 }
 
+/// A side of 0 becomes one square.
+picture_size bounded(picture_size of, std::uint32_t longest, std::uint32_t factor) noexcept {
+  const double most = longest;
+  const double ratio = std::max(of.width / most, of.height / most);
+  if (ratio > 1.0) {
+    of = {static_cast<std::uint32_t>(std::floor(of.width / ratio)),
+          static_cast<std::uint32_t>(std::floor(of.height / ratio))};
+  }
+  return {up_to_multiple(std::max(of.width, 1U), factor), up_to_multiple(std::max(of.height, 1U), factor)};
+}
+
 picture cut(const picture& from, std::uint32_t x, std::uint32_t y, std::uint32_t side) {
   picture out{side, side, std::vector<std::uint8_t>(std::size_t{side} * side * 3)};
   const std::size_t row_bytes = std::size_t{side} * 3;
@@ -157,6 +168,12 @@ picture_size view_size(const picture_rules& rules, picture_size of, picture_deta
     const bool low = detail == picture_detail::low && rules.rows_max > low_tokens_max;
     return in_budget(of, rules.factor, rules.patch, rules.merge,
                      low ? picture_budget(low_tokens_max) : rules.rows_max);
+  }
+  if (rules.layout == picture_layout::bounded) {
+    constexpr std::uint32_t low_side = 16;
+    const std::uint32_t least = low_side * rules.factor;
+    return bounded(of, detail == picture_detail::low ? std::min(rules.longest, least) : rules.longest,
+                   rules.factor);
   }
   if (rules.layout == picture_layout::square) return {rules.side, rules.side};
   if (rules.layout == picture_layout::tiles) {

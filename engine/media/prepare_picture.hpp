@@ -29,7 +29,7 @@ struct picture_size {
 /// with, which is no more than `rows`; the least of them for less.
 [[nodiscard]] std::uint32_t picture_budget(std::uint32_t rows) noexcept;
 
-/// Sides of the one view of layouts square and multiples, or of a picture before it is cut into tiles.
+/// Sides of the one view, or of a picture before it is cut into tiles.
 [[nodiscard]] picture_size view_size(const picture_rules& rules, picture_size of, picture_detail detail);
 
 /// `from` has passed check_picture_size(). Throws std::bad_alloc.

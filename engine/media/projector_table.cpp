@@ -1,9 +1,9 @@
 // gemma3: 4 x 4 patches averaged into 256 rows, of pictures stretched to a square. idefics3 (SmolVLM):
-// squares of patches one after the other, of pictures cut into tiles. qwen2.5vl_merger and qwen3vl_merger:
-// pictures of any size, whose 2 x 2 patches become one row. voxtral: Whisper's tower, four positions one
-// after the other. Texts around them: transformers 5.24, processing_gemma3.py, processing_idefics3.py,
-// processing_qwen2_5_vl.py and processing_qwen3_vl.py, and mistral-common; sizes:
-// image_processing_qwen2_vl.py.
+// squares of patches one after the other, of pictures cut into tiles. qwen2vl_merger, qwen2.5vl_merger and
+// qwen3vl_merger: pictures of any size, whose 2 x 2 patches become one row. voxtral: Whisper's tower, four
+// positions one after the other. Texts around them: transformers 5.24, processing_gemma3.py,
+// processing_idefics3.py, processing_qwen2_vl.py, processing_qwen2_5_vl.py and processing_qwen3_vl.py, and
+// mistral-common; sizes: image_processing_qwen2_vl.py.
 #include "engine/media/projector_table.hpp"
 
 #include <algorithm>
@@ -25,6 +25,12 @@ std::uint32_t read_merge(hparam_reader& from, const tower_spec& spec, std::uint3
                         "; it must divide the " + std::to_string(side) + " patches of a side");
   }
   return merge;
+}
+
+void check_turned_heads(hparam_reader& from, const tower_spec& spec) {
+  if (spec.head_width() % 4 == 0) return;
+  from.problems().add("heads have " + std::to_string(spec.head_width()) +
+                      " values; to be turned by line and column they must be a multiple of 4");
 }
 
 void read_gemma3(hparam_reader& from, tower_spec& spec) {
@@ -81,15 +87,19 @@ void read_any_size(hparam_reader& from, tower_spec& spec, std::uint64_t least, s
 }
 
 void read_qwen(hparam_reader& from, tower_spec& spec) {
-  if (spec.head_width() % 4 != 0) {
-    from.problems().add("heads have " + std::to_string(spec.head_width()) +
-                        " values; to be turned by line and column they must be a multiple of 4");
-  }
+  check_turned_heads(from, spec);
   spec.rotation = tower_rotation::joined;
   spec.two_frames = true;
   spec.merge = tower_merge::concatenate;
   spec.rows_are_grid = true;
   spec.text = {.placeholder = "<|image_pad|>", .token = "<|image_pad|>"};
+}
+
+void read_qwen2(hparam_reader& from, tower_spec& spec) {
+  read_any_size(from, spec, 56ULL * 56, 16'384ULL * 28 * 28);
+  read_qwen(from, spec);
+  spec.activation = ffn_activation::gelu_sigmoid;
+  spec.positions = tower_positions::none;
 }
 
 void read_qwen25(hparam_reader& from, tower_spec& spec) {
@@ -143,10 +153,7 @@ void read_gemma4(hparam_reader& from, tower_spec& spec) {
   pictures.factor = pictures.patch * pictures.merge;
   pictures.rows_max = trained_rows;
   pictures.mean = pictures.deviation = {0.5F, 0.5F, 0.5F};
-  if (spec.head_width() % 4 != 0) {
-    from.problems().add("heads have " + std::to_string(spec.head_width()) +
-                        " values; to be turned by line and column they must be a multiple of 4");
-  }
+  check_turned_heads(from, spec);
   spec.norm = norm_kind::rms;
   spec.activation = ffn_activation::geglu_tanh;
   spec.names_activation = spec.end_norm = false;
@@ -161,6 +168,27 @@ void read_gemma4(hparam_reader& from, tower_spec& spec) {
   spec.text = {.placeholder = "<|image|>", .token = "<|image|>", .before = "<|image>", .after = "<image|>"};
 }
 
+/// Pixtral, and Mistral Small 3.1 (modeling_pixtral.py, modeling_mistral3.py), which alone has squares.
+void read_pixtral(hparam_reader& from, tower_spec& spec) {
+  constexpr std::uint32_t merge_max = 8;
+  picture_rules& pictures = spec.pictures;
+  pictures.layout = picture_layout::bounded;
+  pictures.filter = resize_filter::bicubic;
+  pictures.longest = pictures.side;
+  pictures.merge = from.count("spatial_merge_size", 1, merge_max, 1);
+  pictures.factor = pictures.patch * pictures.merge;
+  check_turned_heads(from, spec);
+  spec.norm = norm_kind::rms;
+  spec.activation = ffn_activation::swiglu;
+  spec.positions = tower_positions::none;
+  spec.rotation = tower_rotation::adjacent;
+  spec.pre_norm = true;
+  spec.reduces = spec.end_norm = pictures.merge > 1;
+  spec.merge = tower_merge::concatenate;
+  spec.inner_width = spec.out_width;
+  spec.text = {.placeholder = "[IMG]", .token = "[IMG]", .after = "[IMG_END]", .line_after = "[IMG_BREAK]"};
+}
+
 constexpr std::array kinds{
     projector_kind{"gemma3", read_gemma3, "mm.input_projection.weight", "mm.soft_emb_norm.weight"},
     projector_kind{"idefics3", read_idefics3, "mm.model.fc.weight", nullptr},
@@ -169,6 +197,12 @@ constexpr std::array kinds{
                    .projection = "mm.input_projection.weight",
                    .merge_norm = nullptr,
                    .leaves_sounds = true},
+    projector_kind{.name = "pixtral",
+                   .read = read_pixtral,
+                   .projection = nullptr,
+                   .merge_norm = nullptr,
+                   .merger = "mm.1"},
+    projector_kind{"qwen2vl_merger", read_qwen2, nullptr, nullptr},
     projector_kind{"qwen2.5vl_merger", read_qwen25, nullptr, nullptr},
     projector_kind{"qwen3vl_merger", read_qwen3, nullptr, nullptr},
     projector_kind{"voxtral", read_voxtral, nullptr, nullptr, true},

@@ -14,10 +14,11 @@ struct projector_kind {
   std::string_view name;  ///< clip.projector_type
   /// Sets what the common keys do not say; read_common_tower() has run.
   void (*read)(hparam_reader& from, tower_spec& spec);
-  const char* projection;      ///< the tensor's name; null: there is a tower_merger
-  const char* merge_norm;      ///< likewise; null: there is none
-  bool sounds = false;         ///< a tower of sounds
-  bool leaves_sounds = false;  ///< its files may have one beside it, which is not used
+  const char* projection;       ///< the tensor's name; null: there is a tower_merger
+  const char* merge_norm;       ///< likewise; null: there is none
+  bool sounds = false;          ///< a tower of sounds
+  bool leaves_sounds = false;   ///< its files may have one beside it, which is not used
+  const char* merger = "mm.0";  ///< the first of a tower_merger's matrices; the second is mm.2
 };
 
 [[nodiscard]] std::span<const projector_kind> projector_kinds() noexcept;

@@ -31,14 +31,16 @@ enum class tower_positions { each, between, by_side, none };
 
 /// How heads are turned by a patch's line and column. joined: of all pairs (i, i + half a head) the first
 /// half by the line, the others by the column. parted: the first half of a head by the column and the second
-/// one by the line, each in pairs of its own.
-enum class tower_rotation { none, joined, parted };
+/// one by the line, each in pairs of its own. adjacent: of all pairs (2i, 2i + 1) the first half by the line,
+/// the others by the column, at rates that lie between those of the line.
+enum class tower_rotation { none, joined, parted, adjacent };
 
 /// The text around a medium's rows, each row being one `token`. What is empty is not written.
 struct picture_text {
   std::string placeholder;  ///< what templates write where a medium stands
   std::string token;
   std::string before = {}, after = {};  ///< of a picture with one view, and of a sound
+  std::string line_after = {};          ///< after each line of rows but the last; then `after` is a token
   std::string part = "image";           ///< what lists of parts call a medium
   std::string tile_before = {};         ///< before each tile's rows: "{row}" and "{column}" count from 1
   std::string row_after = {};           ///< after each row of tiles
@@ -78,6 +80,7 @@ struct tower_layer {
 
 struct tower_weights {
   tensor_view patch, patch_bias;    ///< [width] rows of (channel, y, x)
+  tensor_view pre_norm;             ///< tower_spec::pre_norm
   tensor_view second_frame;         ///< tower_spec::two_frames: added to `patch`
   tensor_view conv_1, conv_1_bias;  ///< of sounds: [width] rows of (bin, frame), three frames each
   tensor_view conv_2, conv_2_bias;  ///< [width] rows of (channel, frame), likewise; every second place
@@ -86,6 +89,7 @@ struct tower_weights {
   tensor_view std_bias, std_scale;  ///< [width]: subtracted from what merges, and multiplied with it
   tensor_view merge_norm;           ///< tower_merge::average; without it the norm has no weights
   tensor_view projection;           ///< see tower_spec::transposed_projection; without it there is
+  tensor_view reduction;            ///< tower_spec::reduces: [width] rows of (channel, y, x)
   tower_merger merger;
   std::vector<tower_layer> layers;
 };
@@ -103,11 +107,12 @@ struct tower_spec {
   std::uint32_t ffn = 0;
   double eps = 1e-6;  ///< of all norms
   norm_kind norm = norm_kind::layer;
-  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, gelu, swiglu or geglu_tanh
+  ffn_activation activation = ffn_activation::gelu_tanh;  ///< that, gelu, gelu_sigmoid, swiglu or geglu_tanh
   bool names_activation = true;                           ///< the file says which it is
   bool post_norms = false;       ///< what a half gives has an RMS norm before it is added
   bool head_norms = false;       ///< RMS norms of each head's Q and K, and without weights of its V
-  bool end_norm = true;          ///< there is one behind the last layer
+  bool pre_norm = false;         ///< there is one before the first layer
+  bool end_norm = true;          ///< and one behind the last
   bool clips = false;            ///< some matrices have limits of their inputs
   double attention_scale = 0.0;  ///< multiplies q.k; 0: 1 / sqrt(head_width)
   tower_positions positions = tower_positions::each;
@@ -122,7 +127,8 @@ struct tower_spec {
   tower_merge merge = tower_merge::concatenate;
   double merge_scale = 1.0;            ///< of means
   bool transposed_projection = false;  ///< its rows are inputs
-  std::uint32_t inner_width = 0;       ///< of sounds: between the matrices of the merger
+  std::uint32_t inner_width = 0;       ///< between the merger's matrices; 0: as wide as what is joined
+  bool reduces = false;                ///< squares become rows as wide as the tower before the merger
   std::uint32_t out_width = 0;         ///< of a row: the text model's
   std::uint32_t deepstack = 0;         ///< parts behind it, of out_width values each
   /// Rows of one view see each other in the text model, those behind them too.

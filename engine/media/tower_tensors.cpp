@@ -94,7 +94,7 @@ void tower_binder::bind_range(std::optional<value_range>& to, const std::string&
 
 void bind_tower_merger(const tower_spec& spec, tower_binder& bind, const std::string& first,
                        const std::string& second, tower_merger& to, std::uint64_t inner) {
-  const std::uint64_t joined = spec.joined_width();
+  const std::uint64_t joined = spec.reduces ? spec.width : spec.joined_width();
   if (inner == 0) inner = joined;
   bind.bind(to.first, first + ".weight", joined, inner);
   bind.bind(to.first_bias, first + ".bias", inner, 0, false);

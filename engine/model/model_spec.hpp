@@ -55,10 +55,20 @@ enum class ffn_kind { dense, moe, none };
 /// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1). gelu: no gate,
 /// u/2 * (1 + erf(u/sqrt 2)). relu_squared: max(g,0)^2 * u. geglu_tanh: G(g)*u, and gelu_tanh: no gate, G(u),
 /// with G(a) = a/2 * (1 + tanh(sqrt(2/pi) * (a + 0.044715 a^3))). squared_relu: no gate, max(u,0)^2.
-enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared, geglu_tanh, gelu_tanh, squared_relu };
+/// gelu_sigmoid: no gate, u*sigmoid(1.702 u).
+enum class ffn_activation {
+  swiglu,
+  swiglu_clamped,
+  gelu,
+  relu_squared,
+  geglu_tanh,
+  gelu_tanh,
+  squared_relu,
+  gelu_sigmoid
+};
 [[nodiscard]] constexpr bool has_gate(ffn_activation activation) noexcept {
   return activation != ffn_activation::gelu && activation != ffn_activation::gelu_tanh &&
-         activation != ffn_activation::squared_relu;
+         activation != ffn_activation::squared_relu && activation != ffn_activation::gelu_sigmoid;
 }
 /// The gated activations that a file or an operator can name.
 [[nodiscard]] constexpr std::string_view to_string(ffn_activation activation) noexcept {

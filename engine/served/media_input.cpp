@@ -70,7 +70,9 @@ result<media_input> media_input::make(const tower& of, const tokenizer& vocabula
                                       media_bounds bounds) {
   const picture_text& text = of.spec.text;
   // What stands before a sound is a token by itself; before a picture there may be line ends, too.
-  for (const std::string& needed : {text.token, text.placeholder, of.spec.sound ? text.before : text.token}) {
+  const bool lines = !text.line_after.empty();
+  for (const std::string& needed : {text.token, text.placeholder, of.spec.sound ? text.before : text.token,
+                                    lines ? text.line_after : text.token, lines ? text.after : text.token}) {
     if (token_of(vocabulary, needed)) continue;
     return error(errc::model_load_failed,
                  std::string(of.file.location()) + ": the model's vocabulary has no token '" + needed +
@@ -113,7 +115,13 @@ std::string media_input::text_of(const prepared_picture& pixels) const {
   const picture_text& with = of_->spec.text;
   const auto rows = [&](std::size_t view) {
     const picture& of = pixels.views[view];
-    return repeated(with.token, tokens_of_view(rules_, {of.width, of.height}));
+    const std::uint32_t tokens = tokens_of_view(rules_, {of.width, of.height});
+    if (with.line_after.empty()) return repeated(with.token, tokens);
+    const std::uint32_t columns = of.width / (rules_.patch * rules_.merge);
+    const std::string line = repeated(with.token, columns);
+    std::string all = line;
+    for (std::uint32_t i = columns; i < tokens; i += columns) all += with.line_after + line;
+    return all;
   };
   if (pixels.tile_rows == 0) return with.before + rows(0) + with.after;
   std::string out;

@@ -16,6 +16,7 @@ kernels::matmul_output activation_of(const engine::model_spec& spec) {
     case engine::ffn_activation::gelu:
     case engine::ffn_activation::gelu_tanh:
     case engine::ffn_activation::squared_relu:
+    case engine::ffn_activation::gelu_sigmoid:
     case engine::ffn_activation::relu_squared: break;  // not made by a product
   }
   ORCD_ENSURE(false);

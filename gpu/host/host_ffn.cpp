@@ -137,7 +137,7 @@ void host_forward::activate(std::uint32_t layer, std::uint32_t rows, std::uint32
                 .out = work_.activated,
                 .rows = rows,
                 .width = width,
-                .tanh_form = spec_.activation == engine::ffn_activation::gelu_tanh,
+                .form = gelu_form_of(spec_.activation),
                 .squared_relu = spec_.activation == engine::ffn_activation::squared_relu},
                pool_);
   }

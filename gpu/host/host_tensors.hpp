@@ -5,6 +5,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/model/model_spec.hpp"
+#include "kernels/host/gelu.hpp"
 #include "kernels/host/matmul.hpp"
 
 namespace orcd::gpu {
@@ -19,6 +20,13 @@ namespace orcd::gpu {
 /// Whether products of the matrix take int8 activations.
 [[nodiscard]] inline bool takes_ints(const engine::tensor_view& tensor) noexcept {
   return tensor && tensor.code_scale.has_value();
+}
+
+/// Of an activation without a gate.
+[[nodiscard]] constexpr kernels::gelu_form gelu_form_of(engine::ffn_activation activation) noexcept {
+  return activation == engine::ffn_activation::gelu_tanh      ? kernels::gelu_form::tanh
+         : activation == engine::ffn_activation::gelu_sigmoid ? kernels::gelu_form::sigmoid
+                                                              : kernels::gelu_form::exact;
 }
 
 /// The values of an F32 tensor, or null when the model lacks it.

@@ -135,6 +135,10 @@ void host_tower::embed() {
                                         .columns = patches(),
                                         .bias = floats_of(tower_.weights.patch_bias)};
   host::matmul({&product, 1}, pool_);
+  if (spec_.pre_norm) {
+    layers_.normalise(tower_.weights.pre_norm, {});
+    std::copy_n(layers_.normed(), std::size_t{patches()} * spec_.width, layers_.stream());
+  }
   if (spec_.positions == engine::tower_positions::each) add_positions();
   if (spec_.positions == engine::tower_positions::between) add_positions_between();
   if (spec_.positions == engine::tower_positions::by_side) add_positions_by_side();
@@ -230,14 +234,14 @@ void host_tower::keep_deepstack(const engine::tower_merger& merger) {
 void host_tower::run_merger(const engine::tower_merger& merger, float* out) {
   const auto width = static_cast<std::uint32_t>(merger.first.rows());
   kernels::matmul_args product = {.weights = matrix_of(merger.first),
-                                  .x = merged_.data(),
+                                  .x = spec_.reduces ? layers_.normed() : merged_.data(),
                                   .y = layers_.hidden(),
-                                  .x_stride = merged_width(spec_),
+                                  .x_stride = merger.first.cols(),
                                   .y_stride = width,
                                   .columns = view_rows(),
                                   .bias = floats_of(merger.first_bias)};
   host::matmul({&product, 1}, pool_);
-  gelu(layers_.hidden(), view_rows(), width, false);
+  gelu(layers_.hidden(), view_rows(), width);
   product = {.weights = matrix_of(merger.second),
              .x = layers_.hidden(),
              .y = out,
@@ -251,6 +255,7 @@ void host_tower::run_merger(const engine::tower_merger& merger, float* out) {
 void host_tower::finish_view() {
   if (spec_.end_norm) layers_.normalise(tower_.weights.post_norm, tower_.weights.post_norm_bias);
   merge_patches(spec_.end_norm ? layers_.normed() : layers_.stream());
+  if (spec_.reduces) reduce_rows();
   if (tower_.weights.merger.first)
     run_merger(tower_.weights.merger, projected_.data());
   else
@@ -258,6 +263,17 @@ void host_tower::finish_view() {
   for (std::uint32_t i = 0; i < view_rows(); ++i, ++rows_done_)
     std::memcpy(row_(rows_done_), projected_.data() + std::size_t{i} * spec_.row_width(),
                 spec_.row_width() * sizeof(float));
+}
+
+/// They lie where the normed patches were.
+void host_tower::reduce_rows() {
+  const kernels::matmul_args product = {.weights = matrix_of(tower_.weights.reduction),
+                                        .x = merged_.data(),
+                                        .y = layers_.normed(),
+                                        .x_stride = merged_width(spec_),
+                                        .y_stride = spec_.width,
+                                        .columns = view_rows()};
+  host::matmul({&product, 1}, pool_);
 }
 
 void host_tower::project_rows() {
@@ -300,8 +316,9 @@ void host_tower::merge_patches(const float* from) {
     const auto [y, x] = layout_.places()[i];
     const std::size_t row = std::size_t{y / side} * (layout_.columns() / side) + x / side;
     const std::size_t within = average ? 0 : std::size_t{y % side} * side + x % side;
-    float* const to = merged_.data() + row * out_width + within * width;
-    for (std::size_t c = 0; c < width; ++c) to[c] += from[i * width + c];
+    const std::size_t step = spec_.reduces ? std::size_t{side} * side : 1;
+    float* const to = merged_.data() + row * out_width + within * (spec_.reduces ? 1 : width);
+    for (std::size_t c = 0; c < width; ++c) to[c * step] += from[i * width + c];
   }
   if (!average) return;
   const auto count = static_cast<float>(side * side);
@@ -324,11 +341,11 @@ void host_tower::convolve(const engine::tensor_view& kernel, const engine::tenso
                                         .columns = places,
                                         .bias = floats_of(bias)};
   host::matmul({&product, 1}, pool_);
-  gelu(y, places, spec_.width, false);
+  gelu(y, places, spec_.width);
 }
 
-void host_tower::gelu(float* values, std::uint32_t rows, std::uint32_t width, bool tanh_form) {
-  host::gelu({.x = values, .out = values, .rows = rows, .width = width, .tanh_form = tanh_form}, pool_);
+void host_tower::gelu(float* values, std::uint32_t rows, std::uint32_t width) {
+  host::gelu({.x = values, .out = values, .rows = rows, .width = width}, pool_);
 }
 
 }  // namespace orcd::gpu

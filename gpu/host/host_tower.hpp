@@ -40,10 +40,11 @@ class host_tower {
   void run_layer();
   void keep_deepstack(const engine::tower_merger& merger);
   void finish_view();
+  void reduce_rows();
   void project_rows();
   void convolve(const engine::tensor_view& kernel, const engine::tensor_view& bias, const float* x, float* y,
                 std::uint32_t places);
-  void gelu(float* values, std::uint32_t rows, std::uint32_t width, bool tanh_form);
+  void gelu(float* values, std::uint32_t rows, std::uint32_t width);
   void merge_patches(const float* from);
   void run_merger(const engine::tower_merger& merger, float* out);
   [[nodiscard]] std::uint32_t patches() const noexcept { return layout_.lines() * layout_.columns(); }

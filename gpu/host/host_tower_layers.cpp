@@ -138,7 +138,8 @@ void host_tower_layers::rotate_heads() {
                 .columns = patches(),
                 .heads = 2 * spec_.heads,
                 .head_width = spec_.head_width(),
-                .pairs = layout_.pairs()},
+                .pairs = layout_.pairs(),
+                .interleaved = layout_.adjacent()},
                pool_);
   }
 }
@@ -201,21 +202,21 @@ void host_tower_layers::attend_range(std::uint32_t first, std::uint32_t count) {
 }
 
 void host_tower_layers::feed_forward(const engine::tower_layer& layer) {
-  using enum engine::ffn_activation;
   const std::size_t ffn = spec_.ffn;
   if (engine::has_gate(spec_.activation)) {
     float* const activated = hidden_ + 2 * ffn * patches();
     multiply(layer.gate, normed_, hidden_, 2 * ffn);
     multiply(layer.up, normed_, hidden_ + ffn, 2 * ffn);
-    host::swiglu({.gate = hidden_,
-                  .up = hidden_ + ffn,
-                  .out = activated,
-                  .in_stride = 2 * ffn,
-                  .rows = patches(),
-                  .width = spec_.ffn,
-                  .kind = spec_.activation == geglu_tanh ? kernels::gated_activation::gelu
-                                                         : kernels::gated_activation::silu},
-                 pool_);
+    host::swiglu(
+        {.gate = hidden_,
+         .up = hidden_ + ffn,
+         .out = activated,
+         .in_stride = 2 * ffn,
+         .rows = patches(),
+         .width = spec_.ffn,
+         .kind = spec_.activation == engine::ffn_activation::geglu_tanh ? kernels::gated_activation::gelu
+                                                                        : kernels::gated_activation::silu},
+        pool_);
     return add_half(layer.down, activated, layer.post_norm_2);
   }
   multiply(layer.up, normed_, hidden_, ffn);
@@ -223,7 +224,7 @@ void host_tower_layers::feed_forward(const engine::tower_layer& layer) {
               .out = hidden_,
               .rows = patches(),
               .width = spec_.ffn,
-              .tanh_form = spec_.activation == gelu_tanh},
+              .form = gelu_form_of(spec_.activation)},
              pool_);
   add_half(layer.down, hidden_, layer.post_norm_2);
 }

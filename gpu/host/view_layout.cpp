@@ -17,17 +17,18 @@ view_layout::view_layout(const engine::tower_spec& spec) : spec_(spec) {
   numbers_.resize(2 * patches);
   cosines_.resize(patches * 2 * quarter);
   sines_.resize(patches * 2 * quarter);
+  const double of_columns = adjacent() ? 0.5 : 0.0;
   for (std::uint32_t i = 0; i < pairs(); ++i) {
-    inv_freq_.push_back(
-        static_cast<float>(std::pow(spec.rotation_base, -static_cast<double>(i % quarter) / quarter)));
+    const double rate = i % quarter + (i < quarter ? 0.0 : of_columns);
+    inv_freq_.push_back(static_cast<float>(std::pow(spec.rotation_base, -rate / quarter)));
     axes_.push_back(i < quarter ? 0 : 1);
   }
 }
 
 std::uint32_t view_layout::turns() const noexcept {
   return spec_.rotation == engine::tower_rotation::none     ? 0
-         : spec_.rotation == engine::tower_rotation::joined ? 1
-                                                            : 2;
+         : spec_.rotation == engine::tower_rotation::parted ? 2
+                                                            : 1;
 }
 
 std::uint32_t view_layout::pairs() const noexcept {
@@ -72,7 +73,7 @@ void view_layout::order_patches() {
   }
 }
 
-/// Joined by lines, then columns; parted by columns in the first turn, by lines in the second.
+/// In one turn by lines, then columns; parted by columns in the first turn, by lines in the second.
 void view_layout::fill_angles(kernels::host::thread_pool& pool) {
   const std::size_t patches = places_.size();
   const bool parted = turns() == 2;

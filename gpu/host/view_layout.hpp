@@ -37,6 +37,8 @@ class view_layout {
   /// How often heads are turned, each time another part of them: pairs() pairs from part() values on, by
   /// cosines and sines of [patches][pairs].
   [[nodiscard]] std::uint32_t turns() const noexcept;
+  /// Pairs are (2i, 2i + 1); else (i, i + pairs()).
+  [[nodiscard]] bool adjacent() const noexcept { return spec_.rotation == engine::tower_rotation::adjacent; }
   [[nodiscard]] std::uint32_t pairs() const noexcept;
   [[nodiscard]] std::uint32_t part(std::uint32_t turn) const noexcept { return turn * 2 * pairs(); }
   [[nodiscard]] const float* cosines(std::uint32_t turn) const noexcept {

@@ -1,7 +1,8 @@
 // out = x/2 * (1 + erf(x / sqrt 2)), the exact form, with which BERT was trained, or the tanh form of
 // families that were trained with that: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). They differ by up
-// to 5e-4. erfc is the rational approximation 7.1.26 of Abramowitz and Stegun, off by at most 1.5e-7. Source:
-// Hendrycks and Gimpel 1606.08415. And the squared ReLU, max(x, 0)^2: activations without a gate.
+// to 5e-4. CLIP was trained with a third one, x * sigmoid(1.702 x). erfc is the rational approximation 7.1.26
+// of Abramowitz and Stegun, off by at most 1.5e-7. Source: Hendrycks and Gimpel 1606.08415. And the squared
+// ReLU, max(x, 0)^2: activations without a gate.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +17,16 @@ inline constexpr float inverse_root_two = 0.70710678F;
 inline constexpr float gelu_tanh_root = 0.79788456F;  // sqrt(2/pi)
 inline constexpr float gelu_tanh_cube = 0.044715F;
 
+inline constexpr float gelu_sigmoid_factor = 1.702F;
+
+enum class gelu_form { exact, tanh, sigmoid };
+
 struct gelu_args {
   const float* x = nullptr;  ///< [rows][width]
   float* out = nullptr;      ///< [rows][width], may be x
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
-  bool tanh_form = false;
+  gelu_form form = gelu_form::exact;
   bool squared_relu = false;  ///< instead
 };
 

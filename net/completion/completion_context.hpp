@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/conversation/chat_format.hpp"
+#include "engine/grammar/token_table.hpp"
 #include "engine/text/tokenizer.hpp"
 #include "net/completion/completion_request.hpp"
 

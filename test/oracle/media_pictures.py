@@ -14,6 +14,7 @@ from PIL import Image
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
 from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 assert PIL.__version__.startswith('12.2.'), 'Pillow 13 chooses the order of the passes by size'
@@ -74,6 +75,17 @@ def budget(patch, merge, rows, low_rows):
     return process
 
 
+def bounded(longest, factor, low_longest):
+    processor = PixtralImageProcessorPil(patch_size={'height': factor, 'width': factor}, image_mean=CLIP[0],
+                                         image_std=CLIP[1])
+
+    def process(image, low):
+        size = {'longest_edge': low_longest if low else longest}
+        return processor(images=[image], size=size, return_tensors='np')['pixel_values']
+
+    return process
+
+
 FAMILIES = [
     {'layout': 'square', 'filter': 'bilinear', 'side': 56, 'mean': HALF, 'deviation': HALF,
      'process': square(56)},
@@ -89,6 +101,8 @@ FAMILIES = [
      'mean': HALF, 'deviation': HALF, 'process': multiples(16, 65536, 16777216, HALF, HALF)},
     {'layout': 'budget', 'filter': 'bicubic', 'factor': 12, 'patch': 4, 'merge': 3, 'rows_max': 280,
      'mean': HALF, 'deviation': HALF, 'process': budget(4, 3, 280, 140), 'low': True},
+    {'layout': 'bounded', 'filter': 'bicubic', 'factor': 8, 'longest': 150, 'mean': CLIP[0],
+     'deviation': CLIP[1], 'process': bounded(150, 8, 128), 'low': True},
 ]
 
 

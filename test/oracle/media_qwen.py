@@ -21,25 +21,27 @@ from gguf import GGUFWriter
 from media_towers import IMAGE, PICTURES
 from PIL import Image
 from quantize import decode, encode
-from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2Config, Qwen3_5Config,
-                          Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3MoeConfig, Qwen3VLConfig,
-                          Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig,
-                          Qwen3VLMoeForConditionalGeneration)
+from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2Config, Qwen2VLConfig,
+                          Qwen2VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration,
+                          Qwen3Config, Qwen3MoeConfig, Qwen3VLConfig, Qwen3VLForConditionalGeneration,
+                          Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 LEAST, MOST = 64, 6400  # pixels of a picture
 MEAN, STD = media_pictures.CLIP
-MERGER = {'qwen2.5': {'post_ln': 'merger.ln_q', 'mm.0': 'merger.mlp.0', 'mm.2': 'merger.mlp.2'},
+MERGER = {'qwen2': {'post_ln': 'merger.ln_q', 'mm.0': 'merger.mlp.0', 'mm.2': 'merger.mlp.2'},
+          'qwen2.5': {'post_ln': 'merger.ln_q', 'mm.0': 'merger.mlp.0', 'mm.2': 'merger.mlp.2'},
           'qwen3': {'post_ln': 'merger.norm', 'mm.0': 'merger.linear_fc1', 'mm.2': 'merger.linear_fc2',
                     'position_embd': 'pos_embed'}}
-FFN = {'qwen2.5': {'ffn_gate': 'mlp.gate_proj', 'ffn_up': 'mlp.up_proj', 'ffn_down': 'mlp.down_proj'},
+FFN = {'qwen2': {'ffn_up': 'mlp.fc1', 'ffn_down': 'mlp.fc2'},
+       'qwen2.5': {'ffn_gate': 'mlp.gate_proj', 'ffn_up': 'mlp.up_proj', 'ffn_down': 'mlp.down_proj'},
        'qwen3': {'ffn_up': 'mlp.linear_fc1', 'ffn_down': 'mlp.linear_fc2'}}
 
 
 def shapes(kind, v, deep):
     """GGUF names and shapes, as transformers has them (rows first)."""
     n, ff, p, joined = v['hidden_size'], v['intermediate_size'], v['patch_size'], 4 * v['hidden_size']
-    norms = ('weight', 'bias') if kind == 'qwen3' else ('weight',)
+    norms = ('weight',) if kind == 'qwen2.5' else ('weight', 'bias')
     named = {'v.patch_embd.weight': (n, 3, p, p), 'v.patch_embd.weight.1': (n, 3, p, p)}
     if kind == 'qwen3':
         named |= {'v.patch_embd.bias': (n,), 'v.position_embd.weight': (v['num_position_embeddings'], n)}
@@ -47,7 +49,9 @@ def shapes(kind, v, deep):
     if kind == 'qwen3':
         matrices['attn_qkv'] = (3 * n, n)
     else:
-        matrices |= {name: (n, n) for name in ('attn_q', 'attn_k', 'attn_v')} | {'ffn_gate': (ff, n)}
+        matrices |= {name: (n, n) for name in ('attn_q', 'attn_k', 'attn_v')}
+    if kind == 'qwen2.5':
+        matrices['ffn_gate'] = (ff, n)
     for i in range(v['depth']):
         for name, shape in matrices.items():
             named |= {f'v.blk.{i}.{name}.weight': shape, f'v.blk.{i}.{name}.bias': shape[:1]}
@@ -77,8 +81,9 @@ def make_file(path, kind, v, deep, types, seed):
     w.add_type('mmproj')
     w.add_name(f'tiny {path.stem}')
     w.add_bool('clip.has_vision_encoder', True)
-    w.add_string('clip.projector_type', {'qwen3': 'qwen3vl_merger', 'qwen2.5': 'qwen2.5vl_merger'}[kind])
-    w.add_bool('clip.use_gelu' if kind == 'qwen3' else 'clip.use_silu', True)
+    w.add_string('clip.projector_type', f"{'qwen3vl' if kind == 'qwen3' else kind + 'vl'}_merger")
+    if kind != 'qwen2':  # whose files name no activation
+        w.add_bool('clip.use_gelu' if kind == 'qwen3' else 'clip.use_silu', True)
     side = int(v.get('num_position_embeddings', 25) ** 0.5)
     keys = {'image_size': side * v['patch_size'], 'patch_size': v['patch_size'], 'spatial_merge_size': 2,
             'embedding_length': v['hidden_size'], 'feed_forward_length': v['intermediate_size'],
@@ -126,7 +131,7 @@ def vision_state(kind, values, v, deep):
         out[f'model.visual.{to}.{part}'] = value
     frames = [values[f'v.patch_embd.weight{end}'] for end in ('', '.1')]
     out['model.visual.patch_embed.proj.weight'] = np.stack(frames, axis=2)
-    if kind == 'qwen2.5':
+    if kind != 'qwen3':
         for i in range(v['depth']):
             for part in ('weight', 'bias'):
                 out[f'model.visual.blocks.{i}.attn.qkv.{part}'] = np.concatenate(
@@ -194,6 +199,10 @@ def run(out, name, kind, classes, v, deep, types, seed, tiny, source):
         'mrope_section': sections, 'mrope_interleaved': kind == 'qwen3'}
     vision = {k: x for k, x in v.items()} | ({'deepstack_visual_indexes': deep} if classes[0] in (
         Qwen3VLConfig, Qwen3VLMoeConfig) else {})
+    if kind == 'qwen2':
+        width = vision.pop('out_hidden_size')
+        ratio = vision.pop('intermediate_size') // vision['hidden_size']
+        vision |= {'embed_dim': vision['hidden_size'], 'hidden_size': width, 'mlp_ratio': ratio}
     config = classes[0](text_config=text, vision_config=vision, image_token_id=IMAGE,
                         tie_word_embeddings=tiny.config.tie_word_embeddings)
     config._attn_implementation = 'eager'
@@ -234,6 +243,8 @@ MIXED = {'': T.F16, 'position_embd': T.F32, 'attn_qkv': T.BF16, 'attn_q': T.BF16
 def main():
     out = Path(sys.argv[1] if len(sys.argv) > 1 else '../data/media')
     torch.set_num_threads(1)
+    first = (Qwen2VLConfig, Qwen2VLForConditionalGeneration)
+    run(out, 'qwen2', 'qwen2', first, ODD | {'intermediate_size': 80}, [], {'2': T.F16}, 15, qwen2vl(), None)
     windows = {'fullatt_block_indexes': [1], 'window_size': 16}
     two = (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration)
     run(out, 'qwen25', 'qwen2.5', two, SMALL | windows, [], {'0': T.F16}, 11, qwen2vl(), None)

@@ -147,7 +147,8 @@ void add_picture_tokens(tiny_vocabulary& vocabulary) {
     for (const char column : {'1', '2', '3', '4'})
       add(vocabulary, std::string("<row_") + row + "_col_" + column + ">", 3);
   for (const char* token : {"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"}) add(vocabulary, token, 3);
-  for (const char* token : {"[AUDIO]", "[BEGIN_AUDIO]"}) add(vocabulary, token, 3);
+  for (const char* token : {"[AUDIO]", "[BEGIN_AUDIO]", "[IMG]", "[IMG_BREAK]", "[IMG_END]"})
+    add(vocabulary, token, 3);
   if (!scored) vocabulary.scores.clear();
 }
 

@@ -62,7 +62,9 @@ void gelu_row(const gelu_args& a, std::uint32_t row) {
       const float_lanes positive = larger(v, splat(0.0F));
       return store_some(out + i, positive * positive, count);
     }
-    if (a.tanh_form) return store_some(out + i, gelu_tanh(v), count);
+    if (a.form == gelu_form::tanh) return store_some(out + i, gelu_tanh(v), count);
+    if (a.form == gelu_form::sigmoid)
+      return store_some(out + i, v / (exponential(-gelu_sigmoid_factor * v) + 1.0F), count);
     const float_lanes tail = 0.5F * erfc(inverse_root_two * larger(v, -1.0F * v));
     const float_lanes positive = larger(v, splat(0.0F)) * (splat(1.0F) - tail);
     store_some(out + i, positive + smaller(v, splat(0.0F)) * tail, count);

@@ -300,6 +300,45 @@ def test_rows_in_lines_and_columns(models, tmp_path, family):
         assert worker.metric('worker_draft_tokens_total') > 0
 
 
+# Mistral's: pictures between the brackets of an instruction.
+MISTRAL = ("{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST]' }}"
+           "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+           "{% for part in message['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}"
+           "{% elif part['type'] in ['image', 'image_url'] %}{{ '[IMG]' }}{% endif %}{% endfor %}{% endif %}"
+           "{{ '[/INST]' }}{% else %}{{ message['content'] }}{% endif %}{% endfor %}")
+
+
+@pytest.mark.parametrize('projector', ['pixtral', 'mistral3'])
+def test_a_token_stands_behind_each_line(models, tmp_path, projector):
+    side, factor = 48, {'pixtral': 6, 'mistral3': 8}[projector]
+    path = tmp_path / 'mistral.jinja'
+    path.write_text(MISTRAL)
+    model = models('mistral', '--embedding', '32', '--heads', '2', '--kv-heads', '1', '--context', '1024',
+                   '--picture-tokens')
+    options = ('--model', model, '--mmproj', MEDIA / f'{projector}.gguf', '--chat-template', path)
+    pictures = [png(40, 30), png(9, 50), png(96, 20), png(5, 5)]
+    texts = [text_part('See'), text_part('one two three four ' * 25)]
+    with Worker(*options, '--no-prefix-cache', '--media-cache-mb', '0') as cold:
+        cold.wait_event('ready')
+        bare = prompt_tokens(ask(cold, *texts)) - 1  # without the line end between the texts
+        asked = [[texts[0], image_part(picture), texts[1]] for picture in pictures]
+        alone = [ask(cold, *parts, max_tokens=24) for parts in asked]
+        for response, (width, height) in zip(alone, [(40, 30), (9, 50), (96, 20), (5, 5)]):
+            ratio = max(width, height, side) / side
+            lines, columns = -(-int(height / ratio) // factor), -(-int(width / ratio) // factor)
+            assert prompt_tokens(response) - bare == lines * (columns + 1), (width, height)
+        low = ask(cold, texts[0], image_part(pictures[0], 'low'), texts[1], max_tokens=24)
+        assert text_of(low) == text_of(alone[0])  # which has fewer tokens than 256
+    with Worker(*options, '--slots', '4', '--prefill-chunk', '64') as worker:
+        worker.wait_event('ready')
+        for _ in range(2):
+            again = [ask(worker, *parts, max_tokens=24) for parts in asked]
+            assert [text_of(a) for a in again] == [text_of(a) for a in alone]
+        assert all(cached(a) > 256 for a in again), [cached(a) for a in again]
+        wide = ask(worker, texts[0], image_part(png(48, 30, seed=9)), texts[1], max_tokens=24)
+        assert text_of(wide) != text_of(alone[0])
+
+
 def test_a_long_picture_keeps_to_the_limit_of_rows(models, tmp_path):
     with start_qwen(models, tmp_path, 'qwen3vl', '--image-max-tokens', '256') as worker:
         worker.wait_event('ready')

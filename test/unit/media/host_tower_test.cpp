@@ -27,9 +27,10 @@ namespace json = boost::json;
 
 namespace {
 
-const std::vector<std::string> names{"gemma3",  "gemma3-mixed",  "idefics3",    "idefics3-mixed",
-                                     "qwen25",  "qwen3",         "qwen3-mixed", "qwen35",
-                                     "voxtral", "voxtral-mixed", "gemma4",      "gemma4-mixed"};
+const std::vector<std::string> names{"gemma3",       "gemma3-mixed", "idefics3",      "idefics3-mixed",
+                                     "qwen2",        "qwen25",       "qwen3",         "qwen3-mixed",
+                                     "qwen35",       "voxtral",      "voxtral-mixed", "gemma4",
+                                     "gemma4-mixed", "pixtral",      "mistral3"};
 
 std::string read(const std::string& name) {
   std::ifstream file(ORCD_TEST_DATA "/media/" + name, std::ios::binary);

@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_projector_or_another_is_refused_by_name) {
   model.add("general.architecture", "llama");
   BOOST_TEST(says(why(model), "'llama', not 'clip'"));
   BOOST_TEST(
-      says(why(make_projector("pixtral")), "projector 'pixtral' is not supported; supported are gemma3"));
+      says(why(make_projector("internvl")), "projector 'internvl' is not supported; supported are gemma3"));
   auto sound = make_projector();
   sound.add("clip.has_audio_encoder", true);
   BOOST_TEST(says(why(sound), "tower of sound"));
@@ -296,6 +296,34 @@ BOOST_AUTO_TEST_CASE(sizes_windows_and_activations_of_qwen_are_checked) {
   BOOST_TEST(says(said, "window_size' is 7; it must be at least the 8 pixels"));
   BOOST_TEST(says(said, "n_wa_pattern' is missing"));
   BOOST_TEST(says(said, "'clip.use_silu' is not true"));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_names_no_activation_means_that_of_clip) {
+  auto named = make_projector("qwen2vl_merger");
+  BOOST_TEST(says(why(named), "'clip.use_gelu' is true: no such activation"));
+  named.remove("clip.use_gelu");
+  BOOST_TEST(!says(why(named), "activation"));
+}
+
+BOOST_AUTO_TEST_CASE(bounded_pictures_keep_to_a_limit_of_rows) {
+  const auto loaded = [](const char* name) {
+    return engine::load_tower(engine::gguf_file::open(ORCD_TEST_DATA "/media/" + std::string(name)).value(),
+                              nullptr)
+        .value()
+        .spec;
+  };
+  engine::tower_spec spec = loaded("mistral3.gguf");
+  BOOST_TEST(spec.view_rows_max() == 36U);  // 48 pixels a side, 8 a row
+  BOOST_TEST(spec.patches_max() == 144U);
+  BOOST_TEST(loaded("pixtral.gguf").view_rows_max() == 64U);
+  engine::limit_rows(spec, 100);
+  BOOST_TEST(spec.view_rows_max() == 36U);
+  engine::limit_rows(spec, 35);
+  BOOST_TEST(spec.view_rows_max() == 25U);
+  engine::limit_rows(spec, 1);
+  BOOST_TEST(spec.view_rows_max() == 1U);
+  const auto size = engine::view_size(spec.pictures, {300, 3}, engine::picture_detail::automatic);
+  BOOST_TEST((size == engine::picture_size{8, 8}));
 }
 
 /// Gemma 4's, as small as can be; its files may have a tower of sound, too.

@@ -24,10 +24,11 @@ picture_rules rules_of(const json::object& family) {
   picture_rules out;
   const std::string layout(family.at("layout").as_string());
   const std::string filter(family.at("filter").as_string());
-  out.layout = layout == "square"   ? picture_layout::square
-               : layout == "tiles"  ? picture_layout::tiles
-               : layout == "budget" ? picture_layout::budget
-                                    : picture_layout::multiples;
+  out.layout = layout == "square"    ? picture_layout::square
+               : layout == "tiles"   ? picture_layout::tiles
+               : layout == "budget"  ? picture_layout::budget
+               : layout == "bounded" ? picture_layout::bounded
+                                     : picture_layout::multiples;
   out.filter = filter == "bilinear"  ? resize_filter::bilinear
                : filter == "bicubic" ? resize_filter::bicubic
                                      : resize_filter::lanczos;

@@ -41,8 +41,9 @@ BOOST_AUTO_TEST_CASE(gelu_of_the_tanh_form_alone_and_as_a_gate) {
   test::on_every_level([&](kernels::host::isa_level) {
     std::vector<float> alone(width);
     std::vector<float> gated(width);
-    kernels::host::gelu({.x = x.data(), .out = alone.data(), .rows = 1, .width = width, .tanh_form = true},
-                        pool);
+    kernels::host::gelu(
+        {.x = x.data(), .out = alone.data(), .rows = 1, .width = width, .form = kernels::gelu_form::tanh},
+        pool);
     kernels::host::swiglu({.gate = x.data(),
                            .up = up.data(),
                            .out = gated.data(),
@@ -57,6 +58,22 @@ BOOST_AUTO_TEST_CASE(gelu_of_the_tanh_form_alone_and_as_a_gate) {
       BOOST_TEST_REQUIRE(std::fabs(alone[i] - want) <= bound, x[i]);
       BOOST_TEST_REQUIRE(std::fabs(gated[i] - want * up[i]) <= bound * (1.0 + std::fabs(double{up[i]})),
                          x[i]);
+    }
+  });
+}
+
+BOOST_AUTO_TEST_CASE(gelu_of_the_sigmoid_form) {
+  kernels::host::thread_pool pool(1);
+  const std::vector<float> x = telling_values();
+  const auto width = static_cast<std::uint32_t>(x.size());
+  test::on_every_level([&](kernels::host::isa_level) {
+    std::vector<float> out(width);
+    kernels::host::gelu(
+        {.x = x.data(), .out = out.data(), .rows = 1, .width = width, .form = kernels::gelu_form::sigmoid},
+        pool);
+    for (std::uint32_t i = 0; i < width; ++i) {
+      const double want = double{x[i]} / (1.0 + std::exp(-1.702 * double{x[i]}));
+      BOOST_TEST_REQUIRE(std::fabs(out[i] - want) <= 5e-7 * std::max(1.0, std::fabs(double{x[i]})), x[i]);
     }
   });
 }

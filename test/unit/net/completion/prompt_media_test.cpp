@@ -14,10 +14,10 @@ namespace orcd::net {
 namespace {
 
 /// A PNG of 4 by 2 pixels, as far as its header.
-constexpr std::string_view png =
+constexpr std::string_view small_png =
     "iVBORw0KGgoAAAANSUhEUgAAAAQAAAACCAIAAADwyuo0AAAAI0lEQVR4nGPQyNuiW7zTqGKfee1hBuPK/RZ1R2yb"
     "Tzp1nAMAjIYLiVki2ncAAAAASUVORK5CYII=";
-constexpr std::uint32_t count = 5;
+constexpr std::uint32_t pictures_sent = 5;
 
 /// Every text is one token, the row of a medium too.
 class one_token final : public test::letter_tokenizer {
@@ -46,17 +46,17 @@ class counting_decoder final : public engine::media_decoder {
   std::shared_ptr<std::atomic<bool>> unwanted = std::make_shared<std::atomic<bool>>(false);
 };
 
-struct fixture {
-  fixture()
+struct seeing {
+  seeing()
       : tower(
             engine::load_tower(engine::gguf_file::open(ORCD_TEST_DATA "/media/gemma3.gguf").value(), nullptr)
                 .value()),
         input(engine::media_input::make(tower, vocabulary, decoder, {}).value()) {
     std::string content;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < pictures_sent; ++i) {
       content += (i == 0 ? "" : ",") +
                  std::string(R"({"type":"image_url","image_url":"data:image/png;base64,)") +
-                 std::string(png) + "\"}";
+                 std::string(small_png) + "\"}";
     }
     asked.media = std::make_shared<sent_media>(engine::media_bounds());
     const auto messages = boost::json::parse(R"([{"role":"user","content":[)" + content + "]}]");
@@ -81,13 +81,13 @@ struct fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(media_of_prompts, fixture)
+BOOST_FIXTURE_TEST_SUITE(media_of_prompts, seeing)
 
 BOOST_AUTO_TEST_CASE(all_are_decoded_that_fit_the_context) {
   const auto seen = see();
   BOOST_REQUIRE(seen.has_value());
-  BOOST_TEST(seen->size() == count);
-  lengths.context_tokens = seen->front().rows * count;
+  BOOST_TEST(seen->size() == pictures_sent);
+  lengths.context_tokens = seen->front().rows * pictures_sent;
   BOOST_TEST(see().has_value());
 }
 

@@ -61,7 +61,9 @@ reply answer_props(const service& s) {
       .text("bos_token", special_text(s, s.context.tokenizer.bos(), "bos_token"))
       .text("eos_token", special_text(s, s.context.tokenizer.eos(), "eos_token"));
   json_object modalities = json.object("modalities");
-  modalities.boolean("vision", false).boolean("audio", false);
+  const bool taken = !identity.projector.empty();
+  modalities.boolean("vision", taken && !identity.projector_hears)
+      .boolean("audio", taken && identity.projector_hears);
   modalities.close();
   json.text("build_info", "worker-orcd " + identity.version)
       .boolean("endpoint_slots", s.config.slots_endpoint)

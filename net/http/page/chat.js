@@ -129,8 +129,8 @@ class Chat {
   // What is asked.
 
   async send() {
-    const text = composer.text(), {conversation} = this;
-    if (this.running || this.checking || !text.trim()) return;
+    const text = composer.text(), media = composer.media(), {conversation} = this;
+    if (this.running || this.checking || !text.trim() && !media.length) return;
     clearProblem();
     this.checking = true;
     const body = await settings.checked();
@@ -141,8 +141,9 @@ class Chat {
     // A question that got no answer stays as another version of this one.
     const parent = last && last.role === 'user' ? last.parent : last ? last.id : null;
     const message = conversation.add(
-      parent, call ? 'tool' : 'user', {content: text, ...(call ? {tool_call_id: call.id} : {})});
-    if (!record.title && !record.named) record.title = titleFrom(text);
+      parent, call ? 'tool' : 'user',
+      {content: text, ...(call ? {tool_call_id: call.id} : {}), ...(media.length ? {media} : {})});
+    if (!record.title && !record.named) record.title = titleFrom(text.trim() || media[0].name);
     record.draft = '';
     composer.clear();
     this.draw();
@@ -167,10 +168,10 @@ class Chat {
     conversations.keep(this.conversation);
   }
   async edited(message, text) {
-    const {conversation} = this, {role, parent, tool_call_id} = message;
+    const {conversation} = this, {role, parent, tool_call_id, media} = message;
     if (this.running) return;
     const more = tool_call_id ? {tool_call_id} : role === 'assistant' ? {ended: 'stop', edited: true} : {};
-    const other = conversation.add(parent, role, {content: text, ...more});
+    const other = conversation.add(parent, role, {content: text, ...more, ...(media ? {media} : {})});
     this.draw();
     this.refreshFeet();
     const kept = conversations.keep(conversation, [other]);

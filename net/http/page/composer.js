@@ -2,12 +2,11 @@
 // used.
 
 const attachedMax = 1024 * 1024;  // bytes of a text that is attached; longer bodies are refused as a rule
-const mediaKinds = {image: ['vision', 'pictures'], audio: ['audio', 'sound']};
 
 class Composer {
   constructor() {
     this.field = $('input');
-    this.attached = [];     // {name, text}
+    this.attached = [];     // {name, text}, or media
     this.modalities = {};   // what the model takes, as /props says
     this.onDraft = () => {};
     this.timer = 0;
@@ -58,11 +57,10 @@ class Composer {
   }
   async attach(files) {
     for (const file of files) {
-      const kind = file.type.split('/')[0], media = mediaKinds[kind];
-      if (media) {
-        showNotice(
-          this.modalities[media[0]] ? `This page cannot send ${media[1]} yet: ${file.name}` :
-                                      `This model takes no ${media[1]}: ${file.name}`);
+      const head = new Uint8Array(await file.slice(0, 12).arrayBuffer()), type = mediumType(head, file.type);
+      const kind = type ? mediaTypes[type] : file.type.split('/')[0];
+      if (mediaKinds[kind]) {
+        await this.attachMedium(file, type, mediaKinds[kind]);
       } else if (file.size > attachedMax) {
         showNotice(`${file.name} is too long to be attached: ${
           (file.size / attachedMax).toFixed(1)} MiB of at most 1.`);
@@ -72,6 +70,16 @@ class Composer {
     }
     this.showAttached();
     this.field.focus();
+  }
+  async attachMedium(file, type, {taken, name, files}) {
+    if (!settings.known) await settings.loadDefaults();
+    if (!this.modalities[taken]) return showNotice(`This model takes no ${name}: ${file.name}`);
+    if (!type) return showNotice(`${file.name} cannot be sent: ${name} are ${files} files.`);
+    if (file.size > mediumMax) {
+      return showNotice(
+        `${file.name} is too long to be attached: ${(file.size / 1048576).toFixed(1)} MiB of at most 20.`);
+    }
+    this.attached.push(await readMedium(file, type));
   }
   async attachText(file) {
     try {
@@ -84,7 +92,8 @@ class Composer {
   }
   showAttached() {
     $('attached').replaceChildren(...this.attached.map(one => {
-      const chip = make('span', 'chip', `${one.name}, ${count(one.text.length)} characters`);
+      const chip = make('span', 'chip', one.data ? one.name : `${one.name}, ${count(one.text.length)} characters`);
+      if (one.data && mediaTypes[one.type] === 'image') chip.prepend(showMedium(one));
       chip.append(iconButton('close', 'Leave out ' + one.name, () => {
         this.attached = this.attached.filter(other => other !== one);
         this.showAttached();
@@ -94,13 +103,14 @@ class Composer {
   }
   /// What is sent: attached texts as fenced blocks, and then what was written.
   text() {
-    const blocks = this.attached.map(({name, text}) => {
+    const blocks = this.attached.filter(one => !one.data).map(({name, text}) => {
       let fence = '```';
       while (text.includes(fence)) fence += '`';
       return `${name}:\n${fence}\n${text.replace(/\n$/, '')}\n${fence}\n\n`;
     });
     return blocks.join('') + this.field.value;
   }
+  media() { return this.attached.filter(one => one.data); }
   clear() {
     this.fill('');
     this.attached = [];

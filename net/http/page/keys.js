@@ -84,6 +84,7 @@ function pressOnMessage(event, view) {
   } else if (event.key === 'Enter') {
     $('input').focus();
   } else {
+    view.dress();  // whose buttons may not be there yet
     const button = buttons[event.key] && press(buttons[event.key]);
     if (!button || button.disabled) return false;
     button.click();

@@ -66,16 +66,21 @@ class MessageView {
     nearby.observe(this.turn);
   }
   drawBody() {
-    const {role, content, reasoning_content, tool_calls} = this.message;
+    const {role, content, media, reasoning_content, tool_calls} = this.message;
     this.body.replaceChildren();
     this.answer = null;
     if (reasoning_content) new PlainText(this.addReasoning()).append(reasoning_content);
-    if (role !== 'assistant') {
+    if (media) {
+      const shown = make('div', 'media');
+      shown.append(...media.map(showMedium));
+      this.body.append(shown);
+    }
+    if (role !== 'assistant' && (content || !media)) {
       const box = make('div', 'said');
       new PlainText(box).append(content);
       this.body.append(box);
       if (content.length > longQuestion) this.fold(box);
-    } else if (content) {
+    } else if (role === 'assistant' && content) {
       this.answer = make('div', 'answer');
       this.answer.source = content;
       new PlainText(this.answer).append(content);
@@ -278,7 +283,7 @@ class MessageView {
     form.addEventListener('submit', event => {
       event.preventDefault();
       this.editing = false;
-      if (!field.value.trim() || field.value === message.content && answer) return leave();
+      if (!field.value.trim() && !message.media || field.value === message.content && answer) return leave();
       this.refresh();
       acts.edited(message, field.value);
     });

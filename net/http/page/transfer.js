@@ -28,7 +28,7 @@ const jsonOf = conversations => JSON.stringify({
 // A line that could be taken for a mark gets a backslash in front, and loses it when it is read.
 const markOf = (role, more) => `<!-- worker-orcd: ${role}${more} -->`;
 const markLike = /^(\\*)(?=<!-- worker-orcd: )/gm;
-const markLine = /^<!-- worker-orcd: (title|user|assistant|tool|reasoning|calls)(?: (.*?))? -->\r?$/;
+const markLine = /^<!-- worker-orcd: (title|user|assistant|tool|reasoning|calls|media)(?: (.*?))? -->\r?$/;
 
 /// What is shown of a conversation, as Markdown.
 function markdownOf(conversation) {
@@ -37,6 +37,7 @@ function markdownOf(conversation) {
   for (const m of conversation.path()) {
     lines.push('## ' + roleTitles[m.role], '');
     if (m.reasoning_content) part(markOf('reasoning', ''), m.reasoning_content);
+    if (m.media) part(markOf('media', ''), JSON.stringify(m.media));
     if (m.tool_calls) part(markOf('calls', ''), JSON.stringify(m.tool_calls));
     part(markOf(m.role, m.tool_call_id ? ' ' + encodeURIComponent(m.tool_call_id) : ''), m.content);
   }
@@ -65,6 +66,7 @@ function readMarkdown(text) {
     const said = textOf(part, parts[i + 1]);
     if (part.kind === 'title') out.title = said.replace(/^# /, '').trim();
     else if (part.kind === 'reasoning') more.reasoning_content = said;
+    else if (part.kind === 'media') more.media = JSON.parse(said);
     else if (part.kind === 'calls') more.tool_calls = JSON.parse(said);
     else {
       const before = out.messages.at(-1), id = String(i);
@@ -101,6 +103,10 @@ function checkedMessage(message, place, known) {
     if (!Array.isArray(message.tool_calls) || !message.tool_calls.every(isCall))
       wrong('has calls of another form');
     out.tool_calls = message.tool_calls;
+  }
+  if (message.media !== undefined) {
+    if (!Array.isArray(message.media) || !message.media.every(isMedium)) wrong('has media of another form');
+    out.media = message.media.map(({name, type, data}) => ({name, type, data}));
   }
   if (message.role === 'assistant')
     out.ended = isText(message.ended) && message.ended !== 'running' ? message.ended : 'stop';

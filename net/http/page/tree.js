@@ -137,13 +137,13 @@ class Conversation {
 function requestMessages(path) {
   const out = [];
   path.forEach((message, i) => {
-    const {role, content, tool_calls, tool_call_id, reasoning_content} = message,
-                                                    last = i === path.length - 1;
+    const {role, content, media, tool_calls, tool_call_id, reasoning_content} = message,
+                                                           last = i === path.length - 1;
     if (role === 'assistant' && !content && !tool_calls && !last) {
       while (out.length && out.at(-1).role === 'user') out.pop();
       return;
     }
-    const one = {role, content};
+    const one = {role, content: withMedia(content, media)};
     if (reasoning_content) one.reasoning_content = reasoning_content;
     if (tool_calls) one.tool_calls = tool_calls;
     if (tool_call_id) one.tool_call_id = tool_call_id;

@@ -78,6 +78,7 @@ def test_a_picture_is_seen_and_counted(worker):
     assert (event['projector'], event['kinds']) == ('idefics3', 'image')
     meta = worker.get('/v1/models').json()['data'][0]['meta']
     assert (meta['projector'], meta['input_modalities']) == ('idefics3', ['text', 'image'])
+    assert worker.get('/props').json()['modalities'] == {'vision': True, 'audio': False}
 
 
 def test_the_same_bytes_cold_kept_beside_text_and_alone(worker, models, tmp_path):

@@ -82,6 +82,7 @@ def test_a_sound_is_heard_and_counted(worker):
     assert (event['projector'], event['kinds']) == ('voxtral', 'audio')
     meta = worker.get('/v1/models').json()['data'][0]['meta']
     assert (meta['projector'], meta['input_modalities']) == ('voxtral', ['text', 'audio'])
+    assert worker.get('/props').json()['modalities'] == {'vision': False, 'audio': True}
 
 
 def test_rates_channels_and_kinds_of_samples_are_the_same_sound(worker):

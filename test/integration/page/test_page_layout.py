@@ -128,6 +128,24 @@ def test_all_of_it_by_keyboard(tab):
     tab.wait(lambda: tab.turns() == [], 'another chat')
 
 
+def test_keys_do_not_wait_for_a_message_to_be_seen(tab):
+    answer_with(tab, said('One.'), said('Two.'))
+    tab.say('First')
+    tab.wait_turns('First', 'One.')
+    tab.wait_done()
+    tab.page.evaluate('nearby.disconnect(); nearby.observe = () => {}')
+    tab.page.locator('.turn.assistant').focus()
+    tab.page.keyboard.press('r')
+    tab.wait_turns('First', 'Two.')
+    tab.wait_done()
+    tab.page.locator('.turn.assistant').focus()
+    tab.page.keyboard.press('ArrowLeft')
+    tab.wait_turns('First', 'One.')
+    tab.page.locator('.turn.assistant').focus()
+    tab.page.keyboard.press('t')
+    tab.page.locator('.raw').wait_for()
+
+
 def test_every_field_has_a_name_and_the_keyboard_reaches_it(tab):
     assert tab.page.evaluate("""[...document.querySelectorAll('input, textarea, select')].every(
         e => e.labels.length || e.getAttribute('aria-label'))""")

@@ -68,12 +68,12 @@ BOOST_AUTO_TEST_CASE(it_is_made_of_the_files_in_the_tree) {
   BOOST_TEST_REQUIRE(scripts.size() == 1U);
   std::string own;
   for (const char* part :
-       {"worker.js",        "growing_text.js",   "markdown_common.js", "formula.js", "markdown.js",
-        "markdown_text.js", "errors.js",         "store.js",           "tree.js",    "transfer.js",
-        "tabs.js",          "setting_fields.js", "settings.js",        "presets.js", "layout.js",
-        "tokens.js",        "plots.js",          "message_view.js",    "answer.js",  "composer.js",
-        "conversations.js", "state.js",          "asking.js",          "chat.js",    "keys.js",
-        "start.js"}) {
+       {"worker.js",        "growing_text.js",  "markdown_common.js", "formula.js",      "markdown.js",
+        "markdown_text.js", "errors.js",        "store.js",           "media.js",        "tree.js",
+        "transfer.js",      "tabs.js",          "setting_fields.js",  "settings.js",     "presets.js",
+        "layout.js",        "tokens.js",        "plots.js",           "message_view.js", "answer.js",
+        "composer.js",      "conversations.js", "state.js",           "asking.js",       "chat.js",
+        "keys.js",          "start.js"}) {
     own += file_of_page(part);
   }
   BOOST_TEST((scripts[0] == own));

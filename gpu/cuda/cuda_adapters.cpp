@@ -32,7 +32,7 @@ constexpr lora_target of_output[] = {lora_target::attn_output};
 constexpr lora_target of_gate_up[] = {lora_target::ffn_gate_up, lora_target::ffn_gate, lora_target::ffn_up};
 constexpr lora_target of_down[] = {lora_target::ffn_down};
 constexpr std::span<const lora_target> products[] = {of_qkv, of_output, of_gate_up, of_down};
-bool is_of_layer(lora_target target) {
+bool is_of_products(lora_target target) {
   return target <= lora_target::ffn_down;
 }
 
@@ -51,7 +51,7 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
   step_has_.resize(layout_.places().size());
   for (const adapter_place& place : layout_.places()) {
     graph_has_[0].push_back(is_of_attention(place.target) ? 1 : 0);
-    graph_has_[1].push_back(is_of_layer(place.target) ? 1 : 0);
+    graph_has_[1].push_back(is_of_products(place.target) ? 1 : 0);
   }
   copy_stream_ = make_stream();
   sent_ = make_event();
@@ -301,7 +301,7 @@ void cuda_adapters::prepare_pass(std::uint32_t columns, const kernels::step_toke
 
 kernels::lora_next cuda_adapters::next_of(lora_target target, std::uint32_t layer) const noexcept {
   kernels::lora_next next;
-  if (!is_of_layer(target)) return next;
+  if (!is_of_products(target)) return next;
   const auto is_of = [&](std::span<const lora_target> product) {
     return std::find(product.begin(), product.end(), target) != product.end();
   };

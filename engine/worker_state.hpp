@@ -116,6 +116,14 @@ struct draft_state {
   std::array<std::atomic<std::uint64_t>, drafts_max> accepted_at{};
 };
 
+/// Pictures and sounds on their way into the model (engine/schedule/media_store.hpp), published likewise.
+struct media_state {
+  std::atomic<std::uint64_t> encoded{0};  ///< media that went through the tower
+  std::atomic<std::uint64_t> hits{0};     ///< media whose rows were kept
+  std::atomic<std::uint32_t> stored{0};   ///< media whose rows are there
+  std::atomic<double> encode_seconds{0};  ///< that the tower ran
+};
+
 /// Published state. `lifecycle` holds all of its values but busy, which is derived: ready with a job
 /// running.
 class worker_state {
@@ -151,6 +159,7 @@ class worker_state {
   std::atomic<std::int64_t> last_step_ns{0};  ///< steady clock, 0 = no step yet
   std::atomic<bool> step_active{false};       ///< a step is in progress now
   cache_state cache;
+  media_state media;
   draft_state drafts;
 
  private:

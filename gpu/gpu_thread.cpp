@@ -184,6 +184,10 @@ struct gpu_thread::impl {
     state.cache.window_pages_used = now.cache.windows.pages_used;
     state.cache.boundaries = now.cache.windows.boundaries;
     state.cache.boundaries_given_up = now.cache.windows.boundaries_given_up;
+    state.media.encoded = now.media.encoded;
+    state.media.hits = now.media.hits;
+    state.media.stored = now.media.stored;
+    state.media.encode_seconds = now.media.encode_seconds;
     state.drafts.steps = now.drafts.steps;
     state.drafts.tokens = now.drafts.tokens;
     state.drafts.accepted = now.drafts.right;

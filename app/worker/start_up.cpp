@@ -219,8 +219,8 @@ net::server_context start_up::context(engine::job_service& jobs, engine::admissi
           .media = media_ ? &*media_ : nullptr};
 }
 
-std::string start_up::media_metrics() const {
-  return decoder_ ? net::render_media_metrics(decoder_->counts()) : std::string();
+std::string start_up::media_metrics(const engine::media_state& media) const {
+  return decoder_ ? net::render_media_metrics(decoder_->counts(), media) : std::string();
 }
 
 void start_up::narrate_projector(std::uint64_t bytes) {

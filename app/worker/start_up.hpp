@@ -64,7 +64,7 @@ class start_up {
   /// Read on the io thread only, where sessions are.
   [[nodiscard]] engine::worker_identity& identity() noexcept { return identity_; }
   /// Families of /metrics; empty without a projector. Any thread.
-  [[nodiscard]] std::string media_metrics() const;
+  [[nodiscard]] std::string media_metrics(const engine::media_state& media) const;
   /// Frees the device's memory; on the thread that allocated it.
   void end_device() noexcept { device_.reset(); }
 

@@ -361,7 +361,7 @@ void worker::finish() {
 
 std::string worker::render_more_metrics() const {
   std::string out = failover_ ? net::render_failover_metrics(failover_->status()) : std::string();
-  out += listing_.render_metrics() + start_.media_metrics();
+  out += listing_.render_metrics() + start_.media_metrics(state_.media);
   if (traces_) out += traces_->render_metrics();
   return out;
 }

@@ -22,6 +22,7 @@ struct stored_medium {
 struct media_counts {
   std::uint64_t hits = 0;     ///< media that were there
   std::uint64_t encoded = 0;  ///< media that went through the tower
+  double encode_seconds = 0;  ///< that the tower ran, by the clock
   std::uint32_t stored = 0;   ///< now
 };
 

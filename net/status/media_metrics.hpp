@@ -4,9 +4,11 @@
 #include <string>
 
 #include "engine/media/media_decoder.hpp"
+#include "engine/worker_state.hpp"
 
 namespace orcd::net {
 
-[[nodiscard]] std::string render_media_metrics(const engine::decoder_counts& counts);
+[[nodiscard]] std::string render_media_metrics(const engine::decoder_counts& counts,
+                                               const engine::media_state& media);
 
 }  // namespace orcd::net

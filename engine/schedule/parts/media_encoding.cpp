@@ -1,5 +1,6 @@
 #include "engine/schedule/parts/media_encoding.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace orcd::engine {
@@ -26,11 +27,24 @@ void media_encoding::advance() {
   ask();
   if (under_way_ && under_way_.use_count() == 2) forget();  // of the store and of this: no job waits for it
   if (!under_way_) begin();
-  if (!under_way_ || !accelerator_.continue_medium()) return;
+  if (!under_way_ || !encode_slice()) return;
   under_way_->ready = true;
   store_->note_encoded();
   under_way_.reset();
   content_.reset();
+}
+
+bool media_encoding::encode_slice() {
+  const auto begun = std::chrono::steady_clock::now();
+  const bool done = accelerator_.continue_medium();
+  encode_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return done;
+}
+
+media_counts media_encoding::counts() const noexcept {
+  media_counts out = store_ ? store_->counts() : media_counts{};
+  out.encode_seconds = encode_seconds_;
+  return out;
 }
 
 void media_encoding::forget() noexcept {

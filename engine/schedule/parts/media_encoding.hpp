@@ -25,16 +25,19 @@ class media_encoding {
   void advance();
   /// The accelerator has failed: what is under way is begun again.
   void forget() noexcept;
-  [[nodiscard]] media_counts counts() const noexcept { return store_ ? store_->counts() : media_counts{}; }
+  [[nodiscard]] media_counts counts() const noexcept;
 
  private:
   void ask();
   void begin();
+  /// One slice of what is under way; whether that was the last one.
+  [[nodiscard]] bool encode_slice();
 
   accelerator& accelerator_;
   slot_table& running_;
   std::optional<media_store> store_;  ///< made for the first job with media: the accelerator is loaded then
   std::shared_ptr<stored_medium> under_way_;
+  double encode_seconds_ = 0;
   std::shared_ptr<const prepared_medium> content_;  ///< of under_way_, which outlives its job
 };
 

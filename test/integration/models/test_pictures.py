@@ -113,6 +113,22 @@ def test_pages_behind_a_picture_are_of_that_picture_alone(worker):
     assert 100 <= cached(ask(worker, before, image_part(changed), tail)) <= lead
 
 
+def test_what_is_encoded_and_what_is_kept_is_counted(worker):
+    def counted():
+        names = ('encoded_total', 'store_hits_total', 'encode_seconds_total', 'stored')
+        return [worker.metric(f'worker_media_{name}') for name in names]
+
+    picture, apart = image_part(png(21, 37, seed=11)), text_part('another text before it ' * 20)
+    before = counted()
+    ask(worker, picture, text_part('?'))
+    once = counted()
+    assert (once[0] - before[0], once[1] - before[1]) == (1, 0)
+    assert once[2] > before[2] and once[3] >= 1
+    ask(worker, apart, picture, text_part('?'))
+    twice = counted()
+    assert (twice[0] - once[0], twice[1] - once[1]) == (0, 1)
+
+
 def test_a_placeholder_in_a_text_stays_text(worker):
     spelled = 'Say <image> and <fake_token_around_image><global-img><image> to me'
     alone = ask(worker, messages=[{'role': role, 'content': spelled} for role in ('system', 'user')])

@@ -24,22 +24,6 @@ bool goes_on(std::string_view body) {
   return body.find("\"previous_response_id\"") != std::string_view::npos;
 }
 
-/// Whether a printable character of ASCII is written as \u00XX, as JSON allows and hardly any client does.
-bool escapes_ascii(std::string_view body) {
-  constexpr std::string_view escape = "\\u00";
-  for (auto at = body.find(escape); at != std::string_view::npos; at = body.find(escape, at + 1)) {
-    const std::size_t digit = at + escape.size();
-    if (digit < body.size() && body[digit] >= '2' && body[digit] <= '7') return true;
-  }
-  return false;
-}
-
-/// Whether there may be media, which take longer than their bytes say.
-bool brings_media(std::string_view body) {
-  const auto has = [&](std::string_view text) { return body.find(text) != std::string_view::npos; };
-  return has("base64") || has("input_audio") || escapes_ascii(body);
-}
-
 /// Becomes true when the coroutine that owns the object ends.
 class end_mark {
  public:
@@ -166,7 +150,7 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
   };
   background_plan plan = plan_reading(form.target, request);
   if (context.limits.shelf && goes_on(request.body)) plan.length = task_length::lengthy;
-  if (context.limits.media != nullptr && brings_media(request.body)) plan.length = task_length::lengthy;
+  if (context.limits.media != nullptr && may_have_media(request.body)) plan.length = task_length::lengthy;
   co_return co_await run_in_background<prepared_completion>(s, c, request.owner.tenant, std::move(plan),
                                                             std::move(prepare));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "net/http/routes.hpp"
 #include "net/jobs/background_queue.hpp"
@@ -23,5 +24,9 @@ constexpr std::size_t ranked_briefly_bytes_max = 2 * 1024;
 
 /// How long such a body takes to read in the background.
 [[nodiscard]] task_length reading_length(endpoint target, std::size_t body_bytes) noexcept;
+
+/// Whether a body may have pictures or sounds, which take longer than its size says. One that spells
+/// printable characters of ASCII as escapes, as hardly any client does, may.
+[[nodiscard]] bool may_have_media(std::string_view body) noexcept;
 
 }  // namespace orcd::net

@@ -155,7 +155,7 @@ def test_a_stopped_answer_goes_on_as_the_worker_would(tab, worker):
 
 def test_a_reload_in_the_middle_of_an_answer(tab, worker):
     tab.go_on()
-    tab.set('Tokens of an answer', '2000')
+    tab.set('Tokens of an answer', '6000')
     tab.say('Once upon a time')
     tab.wait(lambda: len(tab.said()) > 20, 'text appears')
     kept = "store.database.all('messages').then(all => all.some(m => m.content.length > 20))"

@@ -33,6 +33,16 @@ BOOST_AUTO_TEST_CASE(elsewhere_very_long_ones_stand_behind_others) {
   BOOST_TEST((reading_length(endpoint::rerank, 2 * 1'024 + 1) == task_length::lengthy));
 }
 
+BOOST_AUTO_TEST_CASE(media_are_expected_however_their_names_are_spelled) {
+  BOOST_TEST(may_have_media(R"({"url":"data:image/png;base64,AAAA"})"));
+  BOOST_TEST(may_have_media(R"({"type":"input_audio"})"));
+  BOOST_TEST(may_have_media(R"({"url":"data:image/png;bas\u00656\u0034,AAAA"})"));
+  BOOST_TEST(may_have_media(R"({"type":"\u0069nput_audio"})"));
+  // What clients do escape.
+  BOOST_TEST(!may_have_media(R"({"content":"caf\u00e9, \u4f60\u597d, a tab: \u0009, cut: \u00"})"));
+  BOOST_TEST(!may_have_media(""));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -283,8 +283,8 @@ void limit_rows(tower_spec& spec, std::uint32_t rows) noexcept {
   if (spec.pictures.layout == picture_layout::budget)
     spec.pictures.rows_max = picture_budget(std::min(rows, spec.pictures.rows_max));
   if (spec.pictures.layout == picture_layout::bounded) {
-    const auto side = std::max(static_cast<std::uint32_t>(std::sqrt(static_cast<double>(rows))), 1U);
-    spec.pictures.longest = std::min(spec.pictures.longest, side * spec.pictures.factor);
+    const std::uint32_t most = bounded_longest(rows, spec.pictures.factor);
+    spec.pictures.longest = std::min(spec.pictures.longest, most);
   }
   if (spec.pictures.layout != picture_layout::multiples) return;
   const std::uint64_t row_pixels = std::uint64_t{spec.pictures.factor} * spec.pictures.factor;

@@ -163,6 +163,10 @@ std::uint32_t picture_budget(std::uint32_t rows) noexcept {
   return out;
 }
 
+std::uint32_t bounded_longest(std::uint32_t rows, std::uint32_t factor) noexcept {
+  return std::max(static_cast<std::uint32_t>(std::sqrt(static_cast<double>(rows))), 1U) * factor;
+}
+
 picture_size view_size(const picture_rules& rules, picture_size of, picture_detail detail) {
   if (rules.layout == picture_layout::budget) {
     const bool low = detail == picture_detail::low && rules.rows_max > low_tokens_max;
@@ -170,10 +174,9 @@ picture_size view_size(const picture_rules& rules, picture_size of, picture_deta
                      low ? picture_budget(low_tokens_max) : rules.rows_max);
   }
   if (rules.layout == picture_layout::bounded) {
-    constexpr std::uint32_t low_side = 16;
-    const std::uint32_t least = low_side * rules.factor;
-    return bounded(of, detail == picture_detail::low ? std::min(rules.longest, least) : rules.longest,
-                   rules.factor);
+    const bool low = detail == picture_detail::low;
+    const std::uint32_t most = low ? bounded_longest(low_tokens_max, rules.factor) : rules.longest;
+    return bounded(of, std::min(rules.longest, most), rules.factor);
   }
   if (rules.layout == picture_layout::square) return {rules.side, rules.side};
   if (rules.layout == picture_layout::tiles) {

@@ -29,6 +29,9 @@ struct picture_size {
 /// with, which is no more than `rows`; the least of them for less.
 [[nodiscard]] std::uint32_t picture_budget(std::uint32_t rows) noexcept;
 
+/// The longest side of layout bounded with which no picture has more than `rows` rows, or than one.
+[[nodiscard]] std::uint32_t bounded_longest(std::uint32_t rows, std::uint32_t factor) noexcept;
+
 /// Sides of the one view, or of a picture before it is cut into tiles.
 [[nodiscard]] picture_size view_size(const picture_rules& rules, picture_size of, picture_detail detail);
 

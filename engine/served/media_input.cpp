@@ -35,6 +35,11 @@ std::optional<token_id> token_of(const tokenizer& vocabulary, std::string_view t
   return tokens.size() == 1 ? std::optional(tokens.front()) : std::nullopt;
 }
 
+/// Tokens of a line of a view.
+std::uint32_t line_tokens(const picture_rules& rules, const picture& view) noexcept {
+  return view.width / (rules.patch * rules.merge);
+}
+
 std::uint32_t rows_of(const picture_rules& rules, const prepared_picture& pixels) {
   std::uint32_t out = 0;
   for (const picture& view : pixels.views) out += tokens_of_view(rules, {view.width, view.height});
@@ -117,7 +122,7 @@ std::string media_input::text_of(const prepared_picture& pixels) const {
     const picture& of = pixels.views[view];
     const std::uint32_t tokens = tokens_of_view(rules_, {of.width, of.height});
     if (with.line_after.empty()) return repeated(with.token, tokens);
-    const std::uint32_t columns = of.width / (rules_.patch * rules_.merge);
+    const std::uint32_t columns = line_tokens(rules_, of);
     const std::string line = repeated(with.token, columns);
     std::string all = line;
     for (std::uint32_t i = columns; i < tokens; i += columns) all += with.line_after + line;
@@ -136,7 +141,7 @@ std::string media_input::text_of(const prepared_picture& pixels) const {
 
 std::uint32_t media_input::columns_of(const seen_medium& medium) const {
   if (!of_->spec.rows_are_grid) return 0;
-  return medium.content->picture()->views.front().width / (rules_.patch * rules_.merge);
+  return line_tokens(rules_, medium.content->picture()->views.front());
 }
 
 result<std::vector<job_medium>> media_input::place(const std::vector<seen_medium>& media,

@@ -311,14 +311,16 @@ void host_tower::merge_patches(const float* from) {
   const std::size_t width = spec_.width;
   const std::size_t out_width = merged_width(spec_);
   const bool average = spec_.merge == engine::tower_merge::average;
+  // In a joined row the patches of a square lie one after the other, or their values of each channel do.
+  const std::size_t patch_step = average ? 0 : spec_.reduces ? 1 : width;
+  const std::size_t channel_step = spec_.reduces ? std::size_t{side} * side : 1;
   std::fill_n(merged_.data(), out_width * view_rows(), 0.0F);
   for (std::uint32_t i = 0; i < patches(); ++i) {
     const auto [y, x] = layout_.places()[i];
     const std::size_t row = std::size_t{y / side} * (layout_.columns() / side) + x / side;
-    const std::size_t within = average ? 0 : std::size_t{y % side} * side + x % side;
-    const std::size_t step = spec_.reduces ? std::size_t{side} * side : 1;
-    float* const to = merged_.data() + row * out_width + within * (spec_.reduces ? 1 : width);
-    for (std::size_t c = 0; c < width; ++c) to[c * step] += from[i * width + c];
+    const std::size_t within = std::size_t{y % side} * side + x % side;
+    float* const to = merged_.data() + row * out_width + within * patch_step;
+    for (std::size_t c = 0; c < width; ++c) to[c * channel_step] += from[i * width + c];
   }
   if (!average) return;
   const auto count = static_cast<float>(side * side);

@@ -235,30 +235,24 @@ void host_tower_layers::add_half(const engine::tower_matrix& matrix, const float
                                  const engine::tensor_view& post_norm) {
   if (!post_norm) return multiply(matrix, x, stream_, spec_.width, true);
   multiply(matrix, x, qkv_, spec_.width);
-  host::rms_norm({.x = qkv_,
-                  .out = qkv_,
-                  .weight = floats_of(post_norm),
+  rms_norm(qkv_, qkv_, post_norm);
+  for (std::size_t i = 0; i < std::size_t{patches()} * spec_.width; ++i) stream_[i] += qkv_[i];
+}
+
+void host_tower_layers::rms_norm(const float* x, float* out, const engine::tensor_view& weight) {
+  host::rms_norm({.x = x,
+                  .out = out,
+                  .weight = floats_of(weight),
                   .x_stride = spec_.width,
                   .out_stride = spec_.width,
                   .rows = patches(),
                   .width = spec_.width,
                   .eps = static_cast<float>(spec_.eps)},
                  pool_);
-  for (std::size_t i = 0; i < std::size_t{patches()} * spec_.width; ++i) stream_[i] += qkv_[i];
 }
 
 void host_tower_layers::normalise(const engine::tensor_view& weight, const engine::tensor_view& bias) {
-  if (spec_.norm == engine::norm_kind::rms) {
-    return host::rms_norm({.x = stream_,
-                           .out = normed_,
-                           .weight = floats_of(weight),
-                           .x_stride = spec_.width,
-                           .out_stride = spec_.width,
-                           .rows = patches(),
-                           .width = spec_.width,
-                           .eps = static_cast<float>(spec_.eps)},
-                          pool_);
-  }
+  if (spec_.norm == engine::norm_kind::rms) return rms_norm(stream_, normed_, weight);
   host::layer_norm({.x = stream_,
                     .out = normed_,
                     .weight = floats_of(weight),

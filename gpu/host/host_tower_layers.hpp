@@ -42,6 +42,7 @@ class host_tower_layers {
   void attend_range(std::uint32_t first, std::uint32_t count);
   void feed_forward(const engine::tower_layer& layer);
   void add_half(const engine::tower_matrix& matrix, const float* x, const engine::tensor_view& post_norm);
+  void rms_norm(const float* x, float* out, const engine::tensor_view& weight);
   void multiply(const engine::tower_matrix& matrix, const float* x, float* y, std::size_t y_stride,
                 bool accumulate = false);
   [[nodiscard]] std::uint32_t patches() const noexcept { return layout_.lines() * layout_.columns(); }

@@ -16,12 +16,11 @@ import gemma4_models
 import make_tiny_goldens
 import media_pictures
 import numpy as np
+import projector_file
 import torch
 from gguf import GGMLQuantizationType as T
-from gguf import GGUFWriter
 from media_towers import IMAGE, PICTURES
 from PIL import Image
-from quantize import decode, encode
 from transformers import Gemma4Config, Gemma4ForConditionalGeneration
 from transformers.models.gemma4.image_processing_pil_gemma4 import (Gemma4ImageProcessorPil,
                                                                     convert_image_to_patches,
@@ -68,11 +67,7 @@ def draw(rng, name, shape):
 
 
 def make_file(path, v, out, types, seed):
-    rng, values = np.random.default_rng(seed), {}
-    w = GGUFWriter(path, 'clip')
-    w.add_type('mmproj')
-    w.add_name(f'tiny {path.stem}')
-    w.add_bool('clip.has_vision_encoder', True)
+    w = projector_file.begin(path, 'vision')
     w.add_string('clip.vision.projector_type', 'gemma4v')
     keys = {'image_size': 224 // v['patch_size'] * v['patch_size'], 'patch_size': v['patch_size'],
             'embedding_length': v['hidden_size'], 'feed_forward_length': v['intermediate_size'],
@@ -84,16 +79,7 @@ def make_file(path, v, out, types, seed):
     w.add_float32('clip.vision.attention.layer_norm_epsilon', v['rms_norm_eps'])
     w.add_array('clip.vision.image_mean', [0.0] * 3)
     w.add_array('clip.vision.image_std', [1.0] * 3)
-    for name, shape in shapes(v, out).items():
-        t = types.get(name.split('.')[-2], types.get('', T.F32)) if len(shape) > 1 else T.F32
-        stored = encode(draw(rng, name, shape), t)
-        values[name] = decode(stored, t).reshape(shape)
-        w.add_tensor(name, stored, raw_dtype=t)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return values
+    return projector_file.finish(w, np.random.default_rng(seed), shapes(v, out), draw, types)
 
 
 def vision_state(values):

@@ -15,12 +15,11 @@ import family_models
 import make_tiny_goldens
 import media_pictures
 import numpy as np
+import projector_file
 import torch
 from gguf import GGMLQuantizationType as T
-from gguf import GGUFWriter
 from media_towers import IMAGE, PICTURES
 from PIL import Image
-from quantize import decode, encode
 from transformers import (LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, Mistral3Config,
                           Mistral3ForConditionalGeneration)
 from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
@@ -66,11 +65,7 @@ def halves(matrix, heads):
 
 
 def make_file(path, v, out, merge, biases, types, seed):
-    rng, values = np.random.default_rng(seed), {}
-    w = GGUFWriter(path, 'clip')
-    w.add_type('mmproj')
-    w.add_name(f'tiny {path.stem}')
-    w.add_bool('clip.has_vision_encoder', True)
+    w = projector_file.begin(path, 'vision')
     w.add_string('clip.projector_type', 'pixtral')
     w.add_bool('clip.use_silu', True)
     keys = {'image_size': LONGEST, 'patch_size': v['patch_size'], 'embedding_length': v['hidden_size'],
@@ -83,16 +78,7 @@ def make_file(path, v, out, merge, biases, types, seed):
     w.add_float32('clip.vision.attention.layer_norm_epsilon', 1e-5)
     w.add_array('clip.vision.image_mean', MEAN)
     w.add_array('clip.vision.image_std', STD)
-    for name, shape in shapes(v, out, merge, biases).items():
-        t = types.get(name.split('.')[-2], types.get('', T.F32)) if len(shape) > 1 else T.F32
-        stored = encode(draw(rng, name, shape), t)
-        values[name] = decode(stored, t).reshape(shape)
-        w.add_tensor(name, stored, raw_dtype=t)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return values
+    return projector_file.finish(w, np.random.default_rng(seed), shapes(v, out, merge, biases), draw, types)
 
 
 def vision_state(values, heads):

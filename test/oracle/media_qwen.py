@@ -15,12 +15,11 @@ import hybrid_models
 import make_tiny_goldens
 import media_pictures
 import numpy as np
+import projector_file
 import torch
 from gguf import GGMLQuantizationType as T
-from gguf import GGUFWriter
 from media_towers import IMAGE, PICTURES
 from PIL import Image
-from quantize import decode, encode
 from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2Config, Qwen2VLConfig,
                           Qwen2VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration,
                           Qwen3Config, Qwen3MoeConfig, Qwen3VLConfig, Qwen3VLForConditionalGeneration,
@@ -76,11 +75,7 @@ def draw(rng, name, shape):
 
 
 def make_file(path, kind, v, deep, types, seed):
-    rng, values = np.random.default_rng(seed), {}
-    w = GGUFWriter(path, 'clip')
-    w.add_type('mmproj')
-    w.add_name(f'tiny {path.stem}')
-    w.add_bool('clip.has_vision_encoder', True)
+    w = projector_file.begin(path, 'vision')
     w.add_string('clip.projector_type', f"{'qwen3vl' if kind == 'qwen3' else kind + 'vl'}_merger")
     if kind != 'qwen2':  # whose files name no activation
         w.add_bool('clip.use_gelu' if kind == 'qwen3' else 'clip.use_silu', True)
@@ -98,17 +93,7 @@ def make_file(path, kind, v, deep, types, seed):
     w.add_float32('clip.vision.attention.layer_norm_epsilon', 1e-6)
     w.add_array('clip.vision.image_mean', MEAN)
     w.add_array('clip.vision.image_std', STD)
-    for name, shape in shapes(kind, v, deep).items():
-        part = name.removesuffix('.1').split('.')[-2]
-        t = types.get(part, types.get('', T.F32)) if len(shape) > 1 else T.F32
-        stored = encode(draw(rng, name, shape), t)
-        values[name] = decode(stored, t).reshape(shape)
-        w.add_tensor(name, stored, raw_dtype=t)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return values
+    return projector_file.finish(w, np.random.default_rng(seed), shapes(kind, v, deep), draw, types)
 
 
 def vision_state(kind, values, v, deep):

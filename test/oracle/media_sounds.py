@@ -12,12 +12,11 @@ from pathlib import Path
 
 import media_towers
 import numpy as np
+import projector_file
 import soxr
 import tiny_models
 import torch
 from gguf import GGMLQuantizationType as T
-from gguf import GGUFWriter
-from quantize import decode, encode
 from transformers import (VoxtralConfig, VoxtralEncoderConfig, VoxtralForConditionalGeneration,
                           WhisperFeatureExtractor)
 
@@ -117,12 +116,15 @@ def draw(rng, name, shape):
     return 1.3 * rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
 
 
+def type_of(name, shape, types):
+    if len(shape) == 1 or shape[-1] == 1:
+        return T.F32
+    words = name.split('.')
+    return types.get(words[-2], types.get(words[1], types.get('', T.F32)))
+
+
 def make_file(path, a, out, types, seed):
-    rng, values = np.random.default_rng(seed), {}
-    w = GGUFWriter(path, 'clip')
-    w.add_type('mmproj')
-    w.add_name(f'tiny {path.stem}')
-    w.add_bool('clip.has_audio_encoder', True)
+    w = projector_file.begin(path, 'audio')
     w.add_string('clip.projector_type', 'voxtral')
     for key, value in {'embedding_length': a['hidden_size'], 'feed_forward_length': a['intermediate_size'],
                        'block_count': a['num_hidden_layers'], 'projection_dim': out,
@@ -130,18 +132,7 @@ def make_file(path, a, out, types, seed):
                        'projector.stack_factor': a['intermediate_size'] // a['hidden_size']}.items():
         w.add_uint32(f'clip.audio.{key}', value)
     w.add_float32('clip.audio.attention.layer_norm_epsilon', 1e-5)
-    for name, shape in shapes(a, out).items():
-        matrix = len(shape) > 1 and shape[-1] > 1
-        t = types.get(name.split('.')[-2], types.get(name.split('.')[1], types.get('', T.F32)))
-        t = t if matrix else T.F32
-        stored = encode(draw(rng, name, shape), t)
-        values[name] = decode(stored, t).reshape(shape)
-        w.add_tensor(name, stored, raw_dtype=t)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return values
+    return projector_file.finish(w, np.random.default_rng(seed), shapes(a, out), draw, types, choose=type_of)
 
 
 def state_of(values):

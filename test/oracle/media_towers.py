@@ -15,12 +15,11 @@ import family_models
 import make_tiny_goldens
 import media_pictures
 import numpy as np
+import projector_file
 import tiny_models
 import torch
 from gguf import GGMLQuantizationType as T
-from gguf import GGUFWriter
 from PIL import Image
-from quantize import decode, encode
 from transformers import (Gemma3Config, Gemma3ForConditionalGeneration, Idefics3Config,
                           Idefics3ForConditionalGeneration)
 
@@ -57,14 +56,15 @@ def draw(rng, name, shape):
     return 1.3 * rng.standard_normal(shape) / np.sqrt(fan)
 
 
+def swap(name):
+    """As older files call it."""
+    return name.replace('ffn_up', 'x').replace('ffn_down', 'ffn_up').replace('x', 'ffn_down')
+
+
 def make_file(path, kind, v, out, merge, types, keys, seed, swapped=False):
     projection, norm = ('mm.input_projection.weight', 'mm.soft_emb_norm.weight') if kind == 'gemma3' else (
         'mm.model.fc.weight', None)
-    rng, values = np.random.default_rng(seed), {}
-    w = GGUFWriter(path, 'clip')
-    w.add_type('mmproj')
-    w.add_name(f'tiny {path.stem}')
-    w.add_bool('clip.has_vision_encoder', True)
+    w = projector_file.begin(path, 'vision')
     w.add_string('clip.projector_type', kind)
     w.add_bool('clip.use_gelu', True)
     for key, value in {'image_size': v['image_size'], 'patch_size': v['patch_size'],
@@ -76,19 +76,9 @@ def make_file(path, kind, v, out, merge, types, keys, seed, swapped=False):
     w.add_float32('clip.vision.attention.layer_norm_epsilon', v['layer_norm_eps'])
     w.add_array('clip.vision.image_mean', HALF)
     w.add_array('clip.vision.image_std', HALF)
-    for name, shape in shapes(v, out, merge, projection, norm).items():
-        matrix = len(shape) > 1
-        t = types.get(name.split('.')[-2], types.get('', T.F32)) if matrix else T.F32
-        stored = encode(draw(rng, name, shape), t)
-        values[name] = decode(stored, t).reshape(shape)
-        if swapped:
-            name = name.replace('ffn_up', 'x').replace('ffn_down', 'ffn_up').replace('x', 'ffn_down')
-        w.add_tensor(name, stored, raw_dtype=t)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return values
+    named = shapes(v, out, merge, projection, norm)
+    return projector_file.finish(w, np.random.default_rng(seed), named, draw, types,
+                                 stored_as=swap if swapped else str)
 
 
 def vision_state(values, prefix, layers):

@@ -37,6 +37,8 @@ struct kv_groups {
   std::vector<std::uint32_t> of_layer;  ///< group of each layer that attends
 
   [[nodiscard]] std::uint32_t count() const noexcept { return 1 + geometry.group_count; }
+  /// Those whose pages a sequence has by position, in page tables: all but one of states.
+  [[nodiscard]] std::uint32_t tables() const noexcept { return count() - (geometry.has_states() ? 1 : 0); }
   [[nodiscard]] std::uint32_t pages(std::uint32_t group) const noexcept {
     return group == 0 ? geometry.pages : geometry.groups[group - 1].pages;
   }

@@ -46,7 +46,7 @@ gpu::step_choices shortest_of(const engine::model_spec& spec, const gpu_plan_req
 
 /// What a context of so many positions makes of an engine.
 struct engine_bytes {
-  std::uint64_t kv = 0, drafts = 0, workspace = 0;
+  std::uint64_t kv = 0, drafts = 0, states = 0, workspace = 0;
 };
 
 engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& request, std::uint32_t context,
@@ -55,15 +55,17 @@ engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& re
   const std::uint64_t logits =
       saturating_product(request.slots, saturating_product(spec.vocab, sizeof(float)));
   engine_bytes out;
-  out.kv = gpu::kv_groups_of(spec, extents).bytes(extents.spare_pages());
+  out.kv = gpu::kv_layout(spec, extents).bytes;
   out.drafts =
       gpu::plan_drafts(spec, request.slots, extents.pages_per_slot(), gpu::draft_tokens_wanted).bytes;
-  out.workspace = gpu::sampler_layout(spec, extents).end - logits - out.drafts;
+  out.states = gpu::states_bytes(spec, extents);
+  out.workspace = gpu::sampler_layout(spec, extents).end - logits - out.drafts - out.states;
   return out;
 }
 
 std::uint64_t required_of(const gpu_plan& plan, const engine_bytes& bytes) noexcept {
-  const std::uint64_t work = saturating_sum(bytes.workspace, saturating_sum(plan.logits_bytes, bytes.drafts));
+  const std::uint64_t work = saturating_sum(saturating_sum(bytes.workspace, bytes.states),
+                                            saturating_sum(plan.logits_bytes, bytes.drafts));
   const std::uint64_t engine =
       saturating_sum(saturating_sum(bytes.kv, work), saturating_sum(plan.adapters_bytes, plan.context_bytes));
   const std::uint64_t all = saturating_sum(saturating_product(plan.engines, engine),
@@ -103,12 +105,12 @@ std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec
                             const gpu_plan_request& request) {
   const gpu::step_choices shortest = shortest_of(spec, request);
   const engine_bytes least = bytes_of(spec, request, request.context, request.kv_pages, shortest);
-  const std::uint64_t rest = required_of(plan, {0, plan.drafts_bytes, least.workspace});
+  const std::uint64_t rest = required_of(plan, {0, plan.drafts_bytes, least.states, least.workspace});
   if (rest >= *plan.vram_bytes) return 0;
   const std::uint64_t room = (*plan.vram_bytes - rest) / request.engines;
   const auto fits = [&](std::uint32_t pages) {
     const auto extents = gpu::extents_for(spec, config_of(request, request.context, pages), shortest);
-    return gpu::kv_groups_of(spec, extents).bytes(extents.spare_pages()) <= room;
+    return gpu::kv_layout(spec, extents).bytes <= room;
   };
   return std::uint64_t{most_that(std::min<std::uint64_t>(room, UINT32_MAX), fits)} *
          engine::kv_page_positions;
@@ -127,6 +129,7 @@ void choose_steps(const engine::model& m, const gpu_plan_request& request, gpu_p
     plan.kv = gpu::kv_groups_of(m.spec, extents).geometry;
     plan.kv_bytes = bytes.kv;
     plan.drafts_bytes = bytes.drafts;
+    plan.states_bytes = bytes.states;
     plan.workspace_bytes = bytes.workspace;
     plan.required_bytes = required_of(plan, bytes);
     if (!plan.vram_bytes || plan.required_bytes <= *plan.vram_bytes) return;

@@ -38,6 +38,7 @@ struct gpu_plan {
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;
   std::uint64_t drafts_bytes = 0;  ///< unless the worker runs with --speculate off
+  std::uint64_t states_bytes = 0;  ///< what layers without attention keep of the slots' sequences
   std::uint64_t workspace_bytes = 0;
   std::uint64_t context_bytes = 0;
   std::uint64_t reserve_bytes = 0;   ///< that a worker leaves free when it loads

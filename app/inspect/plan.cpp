@@ -64,15 +64,20 @@ std::string as_text(const gpu_plan& plan) {
   std::string out = "\nplan        one GPU, " + std::to_string(plan.engines) + " engine(s)\n";
   out += row_of("weights", plan.weights_bytes, copies);
   out += row_of("kv", plan.kv_bytes, plan.engines > 1 ? "of each engine" : "");
-  for (const engine::kv_group& group : plan.kv.further())
-    out += row_of("  window", group.pages * group.page_bytes,
-                  "of it, layers that read " + grouped(group.window) + " positions: " + grouped(group.pages) +
-                      " pages, " + grouped(group.boundary_pages) + " for boundaries");
+  for (const engine::kv_group& group : plan.kv.further()) {
+    const bool windowed = group.need == engine::kv_need::window;
+    const std::string about = windowed ? "layers that read " + grouped(group.window) +
+                                             " positions: " + grouped(group.pages) + " pages, " +
+                                             grouped(group.boundary_pages) + " for boundaries"
+                                       : grouped(group.pages) + " recurrent states at boundaries";
+    out += row_of(windowed ? "  window" : "  states", group.pages * group.page_bytes, "of it, " + about);
+  }
   out += row_of("logits", plan.logits_bytes, plan.engines > 1 ? "of each engine" : "");
   if (plan.drafts_bytes > 0)
     out += row_of("drafts", plan.drafts_bytes, "unless it runs with --speculate off" + each);
   if (plan.adapters_bytes > 0)
     out += row_of("adapters", plan.adapters_bytes, each.substr(each.empty() ? 0 : 2));
+  if (plan.states_bytes > 0) out += row_of("states", plan.states_bytes, "of the slots' sequences" + each);
   out += row_of("workspace", plan.workspace_bytes, plan.engines > 1 ? "of each engine" : "");
   out += row_of("context", plan.context_bytes, "CUDA context and kernels" + each + ": about");
   out += row_of("reserve", plan.reserve_bytes, "left free while loading");
@@ -97,12 +102,19 @@ json::object as_object(const gpu_plan& plan) {
                    {"reserve_bytes", plan.reserve_bytes},
                    {"required_bytes", plan.required_bytes}};
   if (plan.adapters_bytes > 0) out["adapters_bytes"] = plan.adapters_bytes;
+  if (plan.states_bytes > 0) out["states_bytes"] = plan.states_bytes;
   json::array windows;
-  for (const engine::kv_group& group : plan.kv.further())
+  for (const engine::kv_group& group : plan.kv.further()) {
+    if (group.need == engine::kv_need::state) {
+      out["boundary_states"] =
+          json::object{{"pages", group.pages}, {"bytes", group.pages * group.page_bytes}};
+      continue;
+    }
     windows.push_back(json::object{{"window", group.window},
                                    {"pages", group.pages},
                                    {"boundary_pages", group.boundary_pages},
                                    {"bytes", group.pages * group.page_bytes}});
+  }
   if (!windows.empty()) out["windows"] = std::move(windows);
   if (!plan.vram_bytes) return out;
   out["vram_bytes"] = *plan.vram_bytes;

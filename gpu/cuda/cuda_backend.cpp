@@ -88,6 +88,9 @@ class cuda_backend final : public engine::accelerator {
   void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
     steps_->clear(group, pages);
   }
+  bool keep_state(engine::slot_id slot, const engine::state_copy& what) noexcept override {
+    return forward_->recurrence().keep_state(static_cast<std::uint32_t>(slot), what);
+  }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
   void wait_idle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
   std::span<const float> logits(engine::slot_id slot) const noexcept override { return steps_->logits(slot); }
@@ -165,11 +168,13 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
              " positions, a slot's context is " + std::to_string(extents.context)});
   }
   const std::uint64_t logits = std::uint64_t{extents.sampling()} * m.spec.vocab * sizeof(float);
+  const std::uint64_t states = states_bytes(m.spec, extents);
   auto plan = plan_device_memory(
-      m, {config.slots, config.context_tokens, sampler_layout(m.spec, extents).end - logits,
-          options_.kv_bytes_max, config.kv, kv_groups_of(m.spec, extents).bytes(extents.spare_pages()),
+      m, {config.slots, config.context_tokens, sampler_layout(m.spec, extents).end - logits - states,
+          options_.kv_bytes_max, config.kv, kv_layout(m.spec, extents).bytes,
           cuda_adapters::bytes(m, config.adapters, extents)});
   if (plan) plan->logits_bytes = logits;
+  if (plan) plan->states_bytes = states;
   if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
   return plan;
 }

@@ -26,28 +26,28 @@ void cuda_forward::plan_layers(decode_program_plan& plan) {
                                    args.w[0].cols,
                                    {adapted.begin(), adapted.end()}});
     if (args.experts == nullptr) args.columns = 1;
-    if (norm != nullptr) norm_inside(args, norm);
+    if (norm != nullptr) args_.norm_inside(args, norm);
     plan.add_matmul(args, in, out);
   };
-  plan.add_begin(o_of(0), residual);
+  plan.add_begin(args_.o_of(0), residual);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     const cuda_layer_weights& w = weights_.layers[layer];
     const lora_output o_output{engine::lora_target::attn_output, 0};
     const lora_output down_output{engine::lora_target::ffn_down, 0};
-    add(qkv_of(layer), w.attn_norm, residual, qkv, layer, qkv_outputs(layer));
-    plan.add_attention(attention_of(layer, 1), qkv, attended, flagged(layout_.flagged.page_partials));
-    add(o_of(layer), nullptr, attended, residual, layer, {&o_output, 1});
+    add(args_.qkv_of(layer), w.attn_norm, residual, qkv, layer, qkv_outputs(layer));
+    plan.add_attention(args_.attention_of(layer, 1), qkv, attended, flagged(layout_.flagged.page_partials));
+    add(args_.o_of(layer), nullptr, attended, residual, layer, {&o_output, 1});
     if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
       auto* const logits = flagged(layout_.flagged.router_logits);
       auto* const expert_out = flagged(layout_.flagged.expert_out);
-      plan.add_route(route_of(layer, 1), residual, logits);
-      add(expert_gate_up_of(layer, spec_.experts_used), w.ffn_norm, logits, activated);
-      add(expert_down_of(layer, spec_.experts_used), nullptr, activated, expert_out);
-      plan.add_combine(combine_of(1), expert_out, residual);
+      plan.add_route(args_.route_of(layer, 1), residual, logits);
+      add(args_.expert_gate_up_of(layer, spec_.experts_used), w.ffn_norm, logits, activated);
+      add(args_.expert_down_of(layer, spec_.experts_used), nullptr, activated, expert_out);
+      plan.add_combine(args_.combine_of(1), expert_out, residual);
     } else {
-      add(gate_up_of(layer), w.ffn_norm, residual, activated, layer,
+      add(args_.gate_up_of(layer), w.ffn_norm, residual, activated, layer,
           gate_up_outputs(spec_.layers[layer].ffn_size));
-      add(down_of(layer), nullptr, activated, residual, layer, {&down_output, 1});
+      add(args_.down_of(layer), nullptr, activated, residual, layer, {&down_output, 1});
     }
   }
 }
@@ -61,10 +61,10 @@ void cuda_forward::write_program() {
   else
     plan_layers(plan);
   if (!plan.fits()) return;
-  kernels::packed_matmul_args logits = head_of();
+  kernels::packed_matmul_args logits = args_.head_of();
   logits.columns = 1;
   const std::size_t body = plan.phases().size();
-  norm_inside(logits, weights_.output_norm);
+  args_.norm_inside(logits, weights_.output_norm);
   const bool head_has_kernel = !spec_.integer_activations || (kernels::format_bit(logits.w[0].format) &
                                                               kernels::ternary_code::has.formats) != 0;
   program_has_head_ = has_plain_head(spec_) && head_has_kernel &&

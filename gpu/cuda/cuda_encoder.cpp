@@ -51,7 +51,7 @@ void cuda_forward::ungated_ffn(std::uint32_t layer, std::uint32_t columns) {
   gelu.out = at<__half>(layout_.activated);
   gelu.out_stride = kernels::padded_cols(ffn);
   ORCD_CUDA(kernels::launch_gelu_to_half(gelu, stream_));
-  kernels::packed_matmul_args down = down_of(layer);
+  kernels::packed_matmul_args down = args_.down_of(layer);
   multiply(down, nullptr, columns);
 }
 
@@ -64,7 +64,7 @@ void cuda_forward::run_post_norm(std::uint32_t columns) {
   tap("embedding", 0, residual, width);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     const cuda_layer_weights& w = weights_.layers[layer];
-    kernels::packed_matmul_args qkv = qkv_of(layer);
+    kernels::packed_matmul_args qkv = args_.qkv_of(layer);
     qkv.x = at<__half>(layout_.normed);
     qkv.x_stride = kernels::padded_cols(spec_.embedding);
     attention(layer, columns, {.chunks = {&columns, 1}}, qkv, nullptr);

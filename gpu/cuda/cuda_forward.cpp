@@ -26,14 +26,14 @@ bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
   return !is_paired(args) || args.w[0].format == args.w[1].format;
 }
 
+}  // namespace
+
 /// Columns of a launch of the few-column product, a power of two.
-std::uint32_t columns_that_fit(const kernels::packed_matmul_args& args) {
+std::uint32_t cuda_forward::columns_that_fit(const kernels::packed_matmul_args& args) {
   std::uint32_t columns = kernels::matvec_columns_max;
   while (columns > 1 && !kernels::balanced_matvec_takes(args, columns)) columns /= 2;
   return columns;
 }
-
-}  // namespace
 
 cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                            const vram_arena& work, const vram_arena& cache, cudaStream_t stream,
@@ -46,36 +46,21 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       work_(work),
       stream_(stream),
       pages_(m.spec, extents, cache, work.at<std::int32_t>(layout_.page_tables), stream),
+      args_(m, weights, extents.context, layout_, work, pages_),
       layer_inputs_(m.spec, weights, layout_, work, stream,
                     [this](kernels::packed_matmul_args& args, std::uint32_t columns) {
                       multiply(args, nullptr, columns);
                     }),
+      recurrence_(m.spec, weights, extents, layout_, work, cache, stream,
+                  [this](kernels::packed_matmul_args& args, std::uint32_t columns) {
+                    multiply(args, nullptr, columns);
+                  }),
       tap_(std::move(tap)) {
   ORCD_ENSURE(work.bytes() >= layout_.bytes);
-  write_tables();
   if (spec_.latent) write_head_ids();
   if (program_sequences(spec_, extents_) > 0 && !tap_) write_program();
   // A copy from pageable memory may still be under way, and the step's stream does not wait for it.
   ORCD_CUDA(cudaStreamSynchronize(nullptr));
-}
-
-void cuda_forward::write_tables() {
-  const std::vector<float> factors = engine::rope_freq_factors(model_, extents_.context);
-  std::vector<engine::rope_table> tables;
-  for (const auto& layer : spec_.layers) {
-    engine::rope_table table = engine::make_rope_table(layer.rope, factors);
-    const auto same = std::find_if(tables.begin(), tables.end(), [&](const engine::rope_table& t) {
-      return t.inv_freq == table.inv_freq && t.magnitude == table.magnitude;
-    });
-    rope_of_layer_.push_back(static_cast<std::uint32_t>(same - tables.begin()));
-    if (same == tables.end()) tables.push_back(std::move(table));
-  }
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    magnitudes_.push_back(tables[i].magnitude);
-    if (tables[i].inv_freq.empty()) continue;
-    ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::rope_pairs_max, tables[i].inv_freq.data(),
-                         tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
-  }
 }
 
 void cuda_forward::ban(std::span<const engine::token_id> tokens) {
@@ -138,6 +123,9 @@ void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
   scale_embeddings(columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   if (spec_.latent) sort_heads(columns);
+  if (recurrence_.any())
+    recurrence_.begin_pass(
+        columns, pass.chunks.empty() ? 0 : pass.decodes + static_cast<std::uint32_t>(pass.chunks.size()));
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     if (spec_.integer_activations) {
       ternary_layer(layer, columns, pass);
@@ -152,7 +140,7 @@ void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
 
 /// A layer whose products take activations in f16.
 void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
-  kernels::packed_matmul_args qkv = qkv_of(layer);
+  kernels::packed_matmul_args qkv = args_.qkv_of(layer);
   attention(layer, columns, pass, qkv, weights_.layers[layer].attn_norm);
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
     expert_ffn(layer, columns);
@@ -161,26 +149,11 @@ void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, const 
   }
 }
 
-/// Makes the norm of the residual stream, computed by a kernel of its own, a product's input. Returns the
-/// buffer.
-__half* cuda_forward::norm_outside(kernels::packed_matmul_args& args) const {
-  auto* const normed = at<__half>(layout_.normed);
-  args.x = normed;
-  args.x_stride = kernels::padded_cols(spec_.embedding);
-  return normed;
-}
-
-/// The product with the norm as its input.
-kernels::packed_matmul_args cuda_forward::normed(kernels::packed_matmul_args args) const {
-  norm_outside(args);
-  return args;
-}
-
 /// Makes the norm of `columns` rows of the residual stream a product's input; `residual_rows` names them,
 /// null: the first ones.
 void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
                              const std::int32_t* residual_rows) {
-  __half* const normed = norm_outside(args);
+  __half* const normed = args_.norm_outside(args);
   ORCD_CUDA(kernels::launch_norm_to_half(
       {at<float>(layout_.residual), norm, spec_.embedding, columns, residual_rows,
        static_cast<float>(spec_.residual_eps()), normed, args.x_stride, args.x_order},
@@ -251,12 +224,12 @@ void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) 
 void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass,
                              kernels::packed_matmul_args& qkv, const float* norm) {
   // Adapters read in natural order.
-  if (norm != nullptr && !adapts()) qkv.x_order = best_order({normed(qkv)}, columns);
+  if (norm != nullptr && !adapts()) qkv.x_order = best_order({args_.normed(qkv)}, columns);
   multiply(qkv, norm, columns);
   add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
   attend(layer, columns, pass);
-  kernels::packed_matmul_args o = o_of(layer);
+  kernels::packed_matmul_args o = args_.o_of(layer);
   multiply(o, nullptr, columns);
   add_residual_lora(engine::lora_target::attn_output, layer, {o.x, nullptr, o.x_stride}, columns);
   tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
@@ -265,7 +238,8 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, const p
 /// From the products for queries, keys and values to what the heads give.
 void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
   const std::uint32_t prompts = columns - pass.decodes;
-  const kernels::decode_attention_args all = attention_of(layer, columns);
+  kernels::decode_attention_args all = args_.attention_of(layer, columns);
+  all.attend.end = form_.end;
   // Who decodes one token stores its key and value beside reading those before it.
   kernels::rope_store_args stored = all.rope;
   stored.columns = pass.in_a_row ? columns : prompts;
@@ -286,15 +260,17 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass
     decode.stored = pass.in_a_row;
     ORCD_CUDA(kernels::launch_attention_decode(decode, stream_));
   }
+  if (spec_.layers[layer].query_gate) gate_attended(layer, columns);
   const kernels::attention_args_paged& attend = all.attend;
   if (attend.heads * attend.width == attend.out_stride)
     tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
-  kernels::packed_matmul_args down = down_of(layer);
-  if (images_best({normed(gate_up_of(layer)), down}, columns)) return dense_ffn_images(layer, columns);
-  if (!adapts()) down.x_order = best_order({normed(gate_up_of(layer)), down}, columns);
+  kernels::packed_matmul_args down = args_.down_of(layer);
+  if (images_best({args_.normed(args_.gate_up_of(layer)), down}, columns))
+    return dense_ffn_images(layer, columns);
+  if (!adapts()) down.x_order = best_order({args_.normed(args_.gate_up_of(layer)), down}, columns);
   gate_up(layer, weights_.layers[layer].ffn_norm, columns, down.x_order);
   multiply(down, nullptr, columns);
   add_residual_lora(engine::lora_target::ffn_down, layer, {down.x, nullptr, down.x_stride}, columns);
@@ -338,12 +314,16 @@ bool cuda_forward::experts_take_packed(std::uint32_t layer, std::uint32_t column
 
 /// Returns the order in which the router has left the norm.
 kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
+  if (!has_gate(spec_.activation)) {
+    ungated_experts(layer, columns);
+    return kernels::half_order::natural;
+  }
   if (experts_take_images(layer, columns)) return expert_ffn_images(layer, columns);
   const std::uint32_t pairs = columns * spec_.experts_used;
   kernels::tiled_matmul_args gate_up;
   kernels::tiled_matmul_args down;
-  gate_up.matmul = expert_gate_up_of(layer, pairs);
-  down.matmul = expert_down_of(layer, pairs);
+  gate_up.matmul = args_.expert_gate_up_of(layer, pairs);
+  down.matmul = args_.expert_down_of(layer, pairs);
   const std::uint32_t narrow = std::min(columns_that_fit(gate_up.matmul), columns_that_fit(down.matmul));
   // Rows so long that few columns fit are read again for every few tokens of an expert.
   const bool few = kernels::few_pairs(pairs, spec_.experts) &&
@@ -353,8 +333,8 @@ kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t 
       is_narrow ? kernels::expert_tiles{narrow, kernels::half_order::natural}
                 : kernels::expert_tiles_of(pairs, spec_.experts, experts_take_packed(layer, columns));
   gate_up.matmul.x_order = down.matmul.x_order = tiles.order;
-  kernels::route_args route = route_of(layer, columns);
-  route.normed = norm_outside(gate_up.matmul);
+  kernels::route_args route = args_.route_of(layer, columns);
+  route.normed = args_.norm_outside(gate_up.matmul);
   route.normed_order = tiles.order;
   if (spec_.router_norm) {
     route.normed = nullptr;
@@ -364,15 +344,15 @@ kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t 
   sort_experts(pairs, tiles.columns, gate_up, down);
   multiply_experts(gate_up);
   multiply_experts(down);
-  ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));
+  ORCD_CUDA(kernels::launch_combine_experts(args_.combine_of(columns), stream_));
   return tiles.order;
 }
 
 /// Logits of `rows` rows of the residual stream, named as for take_norm().
 void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
-  kernels::packed_matmul_args logits = head_of();
+  kernels::packed_matmul_args logits = args_.head_of();
   if (spec_.norm == engine::norm_kind::layer) {
-    norm_outside(logits);
+    args_.norm_outside(logits);
     enter_half(weights_.output_norm, weights_.output_norm_bias, rows, residual_rows);
   } else {
     take_norm(logits, weights_.output_norm, rows, residual_rows);

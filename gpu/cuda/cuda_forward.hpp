@@ -21,7 +21,9 @@
 #include "engine/lora/adapter.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_kv_pages.hpp"
+#include "gpu/cuda/cuda_layer_args.hpp"
 #include "gpu/cuda/cuda_layer_inputs.hpp"
+#include "gpu/cuda/cuda_recurrence.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
 #include "gpu/cuda/vram_arena.hpp"
@@ -99,6 +101,7 @@ class cuda_forward {
   /// The same for `columns` tokens, of which consecutive ones may be of one sequence, at positions in a row.
   void decode_in_a_row(std::uint32_t columns);
   [[nodiscard]] cuda_kv_pages& pages() noexcept { return pages_; }
+  [[nodiscard]] cuda_recurrence& recurrence() noexcept { return recurrence_; }
   /// The decode steps that are one kernel: [0] of one sequence, [1] of two, as far as the kernel can do the
   /// model.
   [[nodiscard]] std::span<const kernels::decode_program> programs() const noexcept { return programs_; }
@@ -121,7 +124,6 @@ class cuda_forward {
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
     return work_.at<T>(offset);
   }
-  void write_tables();
   void embed(std::uint32_t columns);
   void scale(float* values, std::uint64_t count, double by, double cap) const;
   void scale_embeddings(std::uint32_t columns) const;
@@ -139,29 +141,20 @@ class cuda_forward {
   void activated_ffn(std::uint32_t layer, std::uint32_t columns);
   void shared_ffn(std::uint32_t layer, std::uint32_t columns, kernels::half_order normed);
   void other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
+  void attention_half(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
+  void gated_qkv(std::uint32_t layer, std::uint32_t columns);
+  void gate_attended(std::uint32_t layer, std::uint32_t columns);
+  void recurrent_half(std::uint32_t layer, std::uint32_t columns);
+  void other_ffn(std::uint32_t layer, std::uint32_t columns, bool entered);
+  void ungated_shared(std::uint32_t layer, std::uint32_t columns, kernels::packed_matmul_args& down);
+  void ungated_experts(std::uint32_t layer, std::uint32_t columns);
+  void square_relu(std::uint32_t width, std::uint32_t rows, __half* out) const;
   void run(std::uint32_t columns, const pass_columns& pass);
   void write_program();
   void plan_layers(decode_program_plan& plan);
   void plan_ternary_layers(decode_program_plan& plan) const;
   /// Of a step that is one kernel; tells it of the sequence's adapters.
   [[nodiscard]] const kernels::decode_program& program_of_step(std::uint32_t sequences);
-  [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
-  [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
-  [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;
-  void activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const;
-  void read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const;
-  void add_to_residual(kernels::packed_matmul_args& args) const;
-  [[nodiscard]] kernels::packed_matmul_args o_of(std::uint32_t layer) const;
-  [[nodiscard]] kernels::packed_matmul_args gate_up_of(std::uint32_t layer) const;
-  [[nodiscard]] kernels::packed_matmul_args down_of(std::uint32_t layer) const;
-  [[nodiscard]] kernels::route_args route_of(std::uint32_t layer, std::uint32_t columns) const;
-  [[nodiscard]] kernels::packed_matmul_args expert_gate_up_of(std::uint32_t layer, std::uint32_t pairs) const;
-  [[nodiscard]] kernels::packed_matmul_args expert_down_of(std::uint32_t layer, std::uint32_t pairs) const;
-  [[nodiscard]] kernels::combine_experts_args combine_of(std::uint32_t columns) const;
-  [[nodiscard]] kernels::packed_matmul_args head_of() const;
-  void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
-  __half* norm_outside(kernels::packed_matmul_args& args) const;
-  [[nodiscard]] kernels::packed_matmul_args normed(kernels::packed_matmul_args args) const;
   void attention(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass,
                  kernels::packed_matmul_args& qkv, const float* norm);
   void add_positions(std::uint32_t columns);
@@ -178,10 +171,6 @@ class cuda_forward {
   void attend_latents(std::uint32_t columns, const kernels::latent_cache& cache, std::uint32_t first,
                       bool spread) const;
   void latent_half(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
-  [[nodiscard]] std::uint32_t attended_width(std::uint32_t layer) const noexcept {
-    const engine::layer_spec& of = spec_.layers[layer];
-    return spec_.latent ? of.heads * spec_.latent.value_length : of.attended_rows();
-  }
   [[nodiscard]] kernels::device_int8_rows integers(std::uint32_t width) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_residual(const float* weight, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_attended(std::uint32_t layer, std::uint32_t columns) const;
@@ -207,8 +196,6 @@ class cuda_forward {
                          std::uint32_t columns);
   void gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns,
                kernels::half_order order = kernels::half_order::natural);
-  [[nodiscard]] kernels::packed_matmul_args shared_gate_up_of(std::uint32_t layer) const;
-  [[nodiscard]] kernels::packed_matmul_args shared_down_of(std::uint32_t layer) const;
   [[nodiscard]] bool shared_takes_packed(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] bool experts_take_packed(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] lora_input keep_floats(kernels::norm_to_int8_args& norm) const;
@@ -227,6 +214,7 @@ class cuda_forward {
   void take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
                  const std::int32_t* residual_rows);
   void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
+  [[nodiscard]] static std::uint32_t columns_that_fit(const kernels::packed_matmul_args& args);
   [[nodiscard]] static bool is_throughput_product(const kernels::packed_matmul_args& args,
                                                   std::uint32_t columns);
   [[nodiscard]] static kernels::half_order best_order(
@@ -242,10 +230,10 @@ class cuda_forward {
   const vram_arena& work_;
   cudaStream_t stream_;
   cuda_kv_pages pages_;
+  cuda_layer_args args_;
   cuda_layer_inputs layer_inputs_;
-  std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
+  cuda_recurrence recurrence_;
   kernels::tiled_matmul_args heads_;  ///< how the step's products of single heads go through their pairs
-  std::vector<float> magnitudes_;     ///< of each table
   std::vector<kernels::decode_program> programs_;
   std::vector<adapted_product> adapted_products_;           ///< of programs_[0]
   std::optional<kernels::decode_program> adapted_program_;  ///< of one sequence, with room for its adapters

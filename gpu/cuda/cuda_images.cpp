@@ -87,8 +87,8 @@ void cuda_forward::multiply_image(const kernels::packed_matmul_args& args) const
 void cuda_forward::dense_ffn_images(std::uint32_t layer, std::uint32_t columns) {
   kernels::image_matmul_args gate_up;
   kernels::image_matmul_args down;
-  gate_up.matmul = gate_up_of(layer);
-  down.matmul = down_of(layer);
+  gate_up.matmul = args_.gate_up_of(layer);
+  down.matmul = args_.down_of(layer);
   gate_up.matmul.columns = down.matmul.columns = columns;
   take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm, columns, nullptr);
   make_image(gate_up.matmul);
@@ -101,8 +101,8 @@ void cuda_forward::dense_ffn_images(std::uint32_t layer, std::uint32_t columns) 
 /// their input has room where their outputs will lie.
 bool cuda_forward::experts_take_images(std::uint32_t layer, std::uint32_t columns) const {
   const std::uint32_t pairs = columns * spec_.experts_used;
-  const kernels::packed_matmul_args gate_up = expert_gate_up_of(layer, pairs);
-  const kernels::packed_matmul_args down = expert_down_of(layer, pairs);
+  const kernels::packed_matmul_args gate_up = args_.expert_gate_up_of(layer, pairs);
+  const kernels::packed_matmul_args down = args_.expert_down_of(layer, pairs);
   const std::uint64_t image = kernels::sorted_image_columns(pairs, spec_.experts) *
                               kernels::padded_cols(spec_.embedding) * sizeof(__half);
   return pairs >= expert_pairs_least * spec_.experts && takes_images(gate_up) && takes_images(down) &&
@@ -115,10 +115,10 @@ kernels::half_order cuda_forward::expert_ffn_images(std::uint32_t layer, std::ui
   const std::uint32_t pairs = columns * spec_.experts_used;
   kernels::image_matmul_args gate_up;
   kernels::image_matmul_args down;
-  gate_up.matmul = expert_gate_up_of(layer, pairs);
-  down.matmul = expert_down_of(layer, pairs);
-  kernels::route_args route = route_of(layer, columns);
-  route.normed = norm_outside(gate_up.matmul);
+  gate_up.matmul = args_.expert_gate_up_of(layer, pairs);
+  down.matmul = args_.expert_down_of(layer, pairs);
+  kernels::route_args route = args_.route_of(layer, columns);
+  route.normed = args_.norm_outside(gate_up.matmul);
   route.normed_order =
       shared_takes_packed(layer, columns) ? kernels::half_order::packed : kernels::half_order::natural;
   if (spec_.router_norm) {
@@ -162,7 +162,7 @@ kernels::half_order cuda_forward::expert_ffn_images(std::uint32_t layer, std::ui
     args->tile_columns = sort.tile_columns;
     ORCD_CUDA(kernels::launch_image_matmul(*args, stream_));
   }
-  ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));
+  ORCD_CUDA(kernels::launch_combine_experts(args_.combine_of(columns), stream_));
   return route.normed_order;
 }
 

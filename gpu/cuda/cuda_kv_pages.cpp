@@ -43,7 +43,7 @@ kernels::latent_cache cuda_kv_pages::latents_of(std::uint32_t layer) const {
 
 void cuda_kv_pages::set(std::uint32_t slot, std::uint32_t group, std::span<const engine::kv_page> pages,
                         std::uint32_t from) {
-  ORCD_ENSURE(slot < extents_.slots && group < layout_.groups.count() &&
+  ORCD_ENSURE(slot < extents_.slots && group < layout_.groups.tables() &&
               from + pages.size() <= extents_.pages_per_slot());
   kernels::write_words_args args;
   for (std::size_t first = 0; first < pages.size(); first += kernels::written_words_max) {
@@ -61,7 +61,7 @@ void cuda_kv_pages::begin(const engine::sequence_start& start) {
   ORCD_ENSURE(!start.pages.empty() && start.further.size() + 1 == layout_.groups.count());
   if (start.copy) copy(0, *start.copy);
   set(slot, 0, start.pages);
-  for (std::uint32_t group = 1; group < layout_.groups.count(); ++group) {
+  for (std::uint32_t group = 1; group < layout_.groups.tables(); ++group) {
     const engine::group_pages& pages = start.further[group - 1];
     if (pages.copy) copy(group, *pages.copy);
     set(slot, group, pages.pages, pages.first);
@@ -80,7 +80,7 @@ engine::kv_page cuda_kv_pages::trial_page(std::uint32_t slot, std::uint32_t grou
 
 void cuda_kv_pages::begin_trial(std::uint32_t slots) {
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    for (std::uint32_t group = 0; group < layout_.groups.count(); ++group) {
+    for (std::uint32_t group = 0; group < layout_.groups.tables(); ++group) {
       const engine::kv_page page = trial_page(slot, group);
       set(slot, group, {&page, 1});
     }
@@ -89,13 +89,13 @@ void cuda_kv_pages::begin_trial(std::uint32_t slots) {
 
 void cuda_kv_pages::end_trial(std::uint32_t slots) {
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    for (std::uint32_t group = 0; group < layout_.groups.count(); ++group) {
+    for (std::uint32_t group = 0; group < layout_.groups.tables(); ++group) {
       const engine::kv_page page = trial_page(slot, group);
       if (!extents_.scratch_page) clear(group, {&page, 1});
     }
     // A scratch page is in no table from then on.
     const engine::kv_page none = 0;
-    for (std::uint32_t group = 1; group < layout_.groups.count(); ++group) set(slot, group, {&none, 1});
+    for (std::uint32_t group = 1; group < layout_.groups.tables(); ++group) set(slot, group, {&none, 1});
     set_own(slot);
   }
 }

@@ -19,11 +19,14 @@ namespace orcd::gpu {
 
 class cuda_kv_pages {
  public:
-  /// `cache` holds at least kv_layout::bytes. `page_tables`: [groups][slots][pages_per_slot], in VRAM.
+  /// `cache` holds at least kv_layout::bytes. `page_tables`: [table_count()][slots][pages_per_slot], in VRAM.
   cuda_kv_pages(const engine::model_spec& spec, const cuda_extents& extents, const vram_arena& cache,
                 std::int32_t* page_tables, cudaStream_t stream);
 
   [[nodiscard]] const engine::kv_geometry& geometry() const noexcept { return layout_.groups.geometry; }
+
+  /// Groups that have page tables: all but one of states.
+  [[nodiscard]] std::uint32_t table_count() const noexcept { return layout_.groups.tables(); }
 
   /// A layer's cache as its kernels take it: its own, or that of the layer whose cache it reads.
   [[nodiscard]] kernels::kv_pages of(std::uint32_t layer) const;

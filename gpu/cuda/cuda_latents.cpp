@@ -66,11 +66,11 @@ void cuda_forward::project_latent_query(std::uint32_t layer, std::uint32_t colum
   kernels::packed_matmul_args query;
   if (rank == 0) {
     query.w[0] = w.q;
-    norm_outside(query);
+    args_.norm_outside(query);
   } else {
     kernels::packed_matmul_args first;
     first.w[0] = w.q_a;
-    norm_outside(first);
+    args_.norm_outside(first);
     first.out = at<float>(layout_.latent.factor);
     first.out_stride = rank;
     multiply(first, nullptr, columns);
@@ -95,7 +95,7 @@ void cuda_forward::project_latents(std::uint32_t layer, std::uint32_t columns) {
   project_latent_query(layer, columns);
   kernels::packed_matmul_args row;
   row.w[0] = w.kv_a;
-  norm_outside(row);
+  args_.norm_outside(row);
   row.out = at<float>(layout_.qkv);
   row.out_stride = latent.rank + latent.rotated;
   multiply(row, nullptr, columns);
@@ -111,8 +111,8 @@ void cuda_forward::project_latents(std::uint32_t layer, std::uint32_t columns) {
   store.unrotated = latent.unrotated();
   store.rotated = latent.rotated;
   store.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
-  store.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::rope_pairs_max;
-  store.magnitude = magnitudes_[rope_of_layer_[layer]];
+  store.inv_freq = args_.inv_freq_of(layer);
+  store.magnitude = args_.magnitude_of(layer);
   store.unrotated_out = at<__half>(layout_.latent.unrotated);
   store.unrotated_stride = kernels::padded_cols(latent.unrotated());
   store.rotated_out = at<__half>(layout_.latent.rotated);
@@ -157,7 +157,7 @@ void cuda_forward::latent_half(std::uint32_t layer, std::uint32_t columns, const
   multiply_heads(weights_.layers[layer].v_b, layout_.latent.attended, layout_.latent.values, columns);
   kernels::state_to_half_args halves;
   halves.x = at<float>(layout_.latent.values);
-  halves.width = attended_width(layer);
+  halves.width = args_.attended_width(layer);
   halves.columns = columns;
   halves.out = at<__half>(layout_.attended);
   halves.out_stride = kernels::padded_cols(halves.width);

@@ -1,8 +1,12 @@
-// The arguments of a layer's kernels, the same for separate launches and for the decode program.
+#include "gpu/cuda/cuda_layer_args.hpp"
+
 #include <cuda_fp16.h>
 
+#include <algorithm>
+
 #include "engine/base/ensure.hpp"
-#include "gpu/cuda/cuda_forward.hpp"
+#include "engine/model/rope.hpp"
+#include "gpu/cuda/cuda_error.hpp"
 #include "gpu/plan/model_support.hpp"
 
 namespace orcd::gpu {
@@ -38,14 +42,21 @@ kernels::route_weighting weighting_of(engine::router_weighting weighting) {
 
 }  // namespace
 
+cuda_layer_args::cuda_layer_args(const engine::model& m, const cuda_weights& weights, std::uint32_t context,
+                                 const work_layout& layout, const vram_arena& work,
+                                 const cuda_kv_pages& pages)
+    : spec_(m.spec), weights_(weights), layout_(layout), work_(work), pages_(pages) {
+  write_tables(m, context);
+}
+
 /// Lets the product compute the norm of the residual stream itself, in every block.
-void cuda_forward::norm_inside(kernels::packed_matmul_args& args, const float* norm) const {
+void cuda_layer_args::norm_inside(kernels::packed_matmul_args& args, const float* norm) const {
   args.norm_x = at<float>(layout_.residual);
   args.norm_weight = norm;
   args.norm_eps = static_cast<float>(spec_.residual_eps());
 }
 
-kernels::packed_matmul_args cuda_forward::head_of() const {
+kernels::packed_matmul_args cuda_layer_args::head_of() const {
   kernels::packed_matmul_args logits;
   logits.w[0] = weights_.output;
   logits.out = at<float>(layout_.logits);
@@ -53,7 +64,7 @@ kernels::packed_matmul_args cuda_forward::head_of() const {
   return logits;
 }
 
-kernels::packed_matmul_args cuda_forward::qkv_of(std::uint32_t layer) const {
+kernels::packed_matmul_args cuda_layer_args::qkv_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   const engine::layer_spec& spec = spec_.layers[layer];
   kernels::packed_matmul_args qkv;
@@ -70,13 +81,13 @@ kernels::packed_matmul_args cuda_forward::qkv_of(std::uint32_t layer) const {
 }
 
 /// What happens to queries, keys and values between the QKV product and attention.
-kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_t columns) const {
+kernels::rope_store_args cuda_layer_args::rope_of(std::uint32_t layer, std::uint32_t columns) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   const engine::layer_spec& spec = spec_.layers[layer];
   kernels::rope_store_args rope;
   rope.qkv = at<float>(layout_.qkv);
   rope.stride = spec.qkv_rows();
-  rope.steps = steps();
+  rope.steps = at<kernels::step_token>(layout_.steps);
   rope.columns = columns;
   rope.heads = spec.heads;
   rope.kv_heads = spec.kv_heads;
@@ -84,8 +95,8 @@ kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_
   rope.padded_width = kernels::padded_head_width(spec.key_length);
   rope.rope_dims = spec.rope.dims;
   rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
-  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::rope_pairs_max;
-  rope.magnitude = magnitudes_[rope_of_layer_[layer]];
+  rope.inv_freq = inv_freq_of(layer);
+  rope.magnitude = magnitude_of(layer);
   if (!spec_.wide_head_norms && !has_other_head_norms(spec_)) {
     rope.q_norm = w.q_norm;
     rope.k_norm = w.k_norm;
@@ -99,20 +110,20 @@ kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_
   return rope;
 }
 
-kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, std::uint32_t columns) const {
+kernels::decode_attention_args cuda_layer_args::attention_of(std::uint32_t layer,
+                                                             std::uint32_t columns) const {
   const engine::layer_spec& spec = spec_.layers[layer];
   const kernels::rope_store_args rope = rope_of(layer, columns);
   kernels::attention_args_paged attend;
   attend.q = rope.q;
   attend.cache = rope.cache;
-  attend.steps = steps();
+  attend.steps = rope.steps;
   attend.columns = columns;
   attend.heads = spec.heads;
   attend.kv_heads = spec.kv_heads;
   attend.width = spec.value_length;
   attend.padded_width = rope.padded_width;
   attend.window = spec.window;
-  attend.end = form_.end;
   attend.scale = static_cast<float>(spec_.attention_scale);
   attend.softcap = static_cast<float>(spec_.attention_softcap);
   attend.sinks = weights_.layers[layer].sinks;
@@ -123,23 +134,23 @@ kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, s
 
 /// Fields that several products share: the outputs of gate and up, the input of down, and the output of a
 /// product that adds to the residual stream.
-void cuda_forward::activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const {
+void cuda_layer_args::activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const {
   gate_up.matrices = 2;
   gate_up.output = activation_of(spec_);
   gate_up.act = at<__half>(layout_.activated);
   gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].ffn_size);
 }
-void cuda_forward::read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const {
+void cuda_layer_args::read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const {
   down.x = at<__half>(layout_.activated);
   down.x_stride = kernels::padded_cols(spec_.layers[layer].ffn_size);
 }
-void cuda_forward::add_to_residual(kernels::packed_matmul_args& args) const {
+void cuda_layer_args::add_to_residual(kernels::packed_matmul_args& args) const {
   args.output = kernels::matmul_output::add;
   args.out = at<float>(layout_.residual);
   args.out_stride = spec_.embedding;
 }
 
-kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
+kernels::packed_matmul_args cuda_layer_args::o_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::packed_matmul_args o;
   o.w[0] = w.o;
@@ -150,7 +161,7 @@ kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
   return o;
 }
 
-kernels::packed_matmul_args cuda_forward::gate_up_of(std::uint32_t layer) const {
+kernels::packed_matmul_args cuda_layer_args::gate_up_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::packed_matmul_args gate_up;
   gate_up.w[0] = w.gate;
@@ -161,7 +172,7 @@ kernels::packed_matmul_args cuda_forward::gate_up_of(std::uint32_t layer) const 
   return gate_up;
 }
 
-kernels::packed_matmul_args cuda_forward::down_of(std::uint32_t layer) const {
+kernels::packed_matmul_args cuda_layer_args::down_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::packed_matmul_args down;
   down.w[0] = w.down;
@@ -171,7 +182,7 @@ kernels::packed_matmul_args cuda_forward::down_of(std::uint32_t layer) const {
   return down;
 }
 
-kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t columns) const {
+kernels::route_args cuda_layer_args::route_of(std::uint32_t layer, std::uint32_t columns) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::route_args route;
   route.x = at<float>(layout_.residual);
@@ -194,7 +205,8 @@ kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t co
   return route;
 }
 
-kernels::packed_matmul_args cuda_forward::expert_gate_up_of(std::uint32_t layer, std::uint32_t pairs) const {
+kernels::packed_matmul_args cuda_layer_args::expert_gate_up_of(std::uint32_t layer,
+                                                               std::uint32_t pairs) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::packed_matmul_args gate_up;
   gate_up.w[0] = w.expert_gate;
@@ -210,7 +222,7 @@ kernels::packed_matmul_args cuda_forward::expert_gate_up_of(std::uint32_t layer,
   return gate_up;
 }
 
-kernels::packed_matmul_args cuda_forward::expert_down_of(std::uint32_t layer, std::uint32_t pairs) const {
+kernels::packed_matmul_args cuda_layer_args::expert_down_of(std::uint32_t layer, std::uint32_t pairs) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   kernels::packed_matmul_args down;
   down.w[0] = w.expert_down;
@@ -224,7 +236,7 @@ kernels::packed_matmul_args cuda_forward::expert_down_of(std::uint32_t layer, st
   return down;
 }
 
-kernels::combine_experts_args cuda_forward::combine_of(std::uint32_t columns) const {
+kernels::combine_experts_args cuda_layer_args::combine_of(std::uint32_t columns) const {
   return {at<float>(layout_.expert_out),
           at<float>(layout_.expert_weights),
           at<float>(spec_.dense_and_experts ? layout_.second_half_out : layout_.residual),
@@ -232,6 +244,60 @@ kernels::combine_experts_args cuda_forward::combine_of(std::uint32_t columns) co
           spec_.experts_used,
           columns,
           spec_.dense_and_experts};
+}
+
+/// Makes the norm of the residual stream, computed by a kernel of its own, a product's input. Returns the
+/// buffer.
+__half* cuda_layer_args::norm_outside(kernels::packed_matmul_args& args) const {
+  auto* const normed = at<__half>(layout_.normed);
+  args.x = normed;
+  args.x_stride = kernels::padded_cols(spec_.embedding);
+  return normed;
+}
+
+/// The product with the norm as its input.
+kernels::packed_matmul_args cuda_layer_args::normed(kernels::packed_matmul_args args) const {
+  norm_outside(args);
+  return args;
+}
+
+kernels::packed_matmul_args cuda_layer_args::shared_gate_up_of(std::uint32_t layer) const {
+  kernels::packed_matmul_args gate_up;
+  gate_up.w[0] = weights_.layers[layer].shared_gate;
+  gate_up.w[1] = weights_.layers[layer].shared_up;
+  activate(gate_up, layer);
+  gate_up.act = at<__half>(layout_.shared_activated);
+  gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].shared_size);
+  norm_outside(gate_up);
+  return gate_up;
+}
+
+kernels::packed_matmul_args cuda_layer_args::shared_down_of(std::uint32_t layer) const {
+  kernels::packed_matmul_args down;
+  down.w[0] = weights_.layers[layer].shared_down;
+  down.x = at<__half>(layout_.shared_activated);
+  down.x_stride = kernels::padded_cols(spec_.layers[layer].shared_size);
+  add_to_residual(down);
+  return down;
+}
+
+void cuda_layer_args::write_tables(const engine::model& m, std::uint32_t context) {
+  const std::vector<float> factors = engine::rope_freq_factors(m, context);
+  std::vector<engine::rope_table> tables;
+  for (const auto& layer : spec_.layers) {
+    engine::rope_table table = engine::make_rope_table(layer.rope, factors);
+    const auto same = std::find_if(tables.begin(), tables.end(), [&](const engine::rope_table& t) {
+      return t.inv_freq == table.inv_freq && t.magnitude == table.magnitude;
+    });
+    rope_of_layer_.push_back(static_cast<std::uint32_t>(same - tables.begin()));
+    if (same == tables.end()) tables.push_back(std::move(table));
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    magnitudes_.push_back(tables[i].magnitude);
+    if (tables[i].inv_freq.empty()) continue;
+    ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::rope_pairs_max, tables[i].inv_freq.data(),
+                         tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
+  }
 }
 
 }  // namespace orcd::gpu

@@ -89,9 +89,9 @@ void cuda_forward::add_residual_lora(lora_target target, std::uint32_t layer, co
 /// activation has the product's own bits. `order` is that of the norm and of the activation.
 void cuda_forward::gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns,
                            kernels::half_order order) {
-  kernels::packed_matmul_args args = gate_up_of(layer);
+  kernels::packed_matmul_args args = args_.gate_up_of(layer);
   args.x_order = order;
-  if (norm == nullptr) norm_outside(args);
+  if (norm == nullptr) args_.norm_outside(args);
   if (!adapts() || !adapters_->changes_gate_up(layer)) return multiply(args, norm, columns);
   const bool clamped = args.output == kernels::matmul_output::swiglu_clamped;
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;

@@ -41,7 +41,7 @@ void cuda_forward::enter_half(const float* norm, const float* bias, std::uint32_
   args.columns = columns;
   args.rows = residual_rows;
   args.eps = static_cast<float>(spec_.rms_eps);
-  args.out = norm_outside(input);
+  args.out = args_.norm_outside(input);
   args.out_stride = input.x_stride;
   ORCD_CUDA(kernels::launch_state_to_half(args, stream_));
 }
@@ -121,7 +121,7 @@ void cuda_forward::add_half(const float* h, const float* post_norm, std::uint32_
   add.scale = scale;
   if (next) {
     kernels::packed_matmul_args input;
-    add.next = norm_outside(input);
+    add.next = args_.norm_outside(input);
     add.next_stride = input.x_stride;
     add.next_weight = *next;
     add.next_eps = static_cast<float>(spec_.residual_eps());
@@ -182,7 +182,7 @@ void cuda_forward::activated_ffn(std::uint32_t layer, std::uint32_t columns) {
     hidden.w[1] = w.up;
     hidden.bias[1] = w.up_bias;
   }
-  norm_outside(hidden);
+  args_.norm_outside(hidden);
   hidden.out = at<float>(layout_.hidden);
   hidden.out_stride = gated ? 2 * ffn : ffn;
   multiply(hidden, nullptr, columns);
@@ -192,6 +192,8 @@ void cuda_forward::activated_ffn(std::uint32_t layer, std::uint32_t columns) {
     const lora_output up{engine::lora_target::ffn_up, 0};
     add_lora({&up, 1}, layer, {hidden.x, nullptr, hidden.x_stride}, hidden.out, ffn, columns);
   }
+  if (spec_.activation == engine::ffn_activation::squared_relu)
+    return square_relu(ffn, columns, at<__half>(layout_.activated));
   kernels::gelu_tanh_args args;
   args.x = hidden.out;
   args.gated = gated;
@@ -202,40 +204,23 @@ void cuda_forward::activated_ffn(std::uint32_t layer, std::uint32_t columns) {
   ORCD_CUDA(kernels::launch_gelu_tanh(args, stream_));
 }
 
-kernels::packed_matmul_args cuda_forward::shared_gate_up_of(std::uint32_t layer) const {
-  kernels::packed_matmul_args gate_up;
-  gate_up.w[0] = weights_.layers[layer].shared_gate;
-  gate_up.w[1] = weights_.layers[layer].shared_up;
-  activate(gate_up, layer);
-  gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].shared_size);
-  norm_outside(gate_up);
-  return gate_up;
-}
-
-kernels::packed_matmul_args cuda_forward::shared_down_of(std::uint32_t layer) const {
-  kernels::packed_matmul_args down;
-  down.w[0] = weights_.layers[layer].shared_down;
-  down.x = at<__half>(layout_.activated);
-  down.x_stride = kernels::padded_cols(spec_.layers[layer].shared_size);
-  add_to_residual(down);
-  return down;
-}
-
 /// Whether the layer's shared expert, if it has one, can read in packed order. With fewer columns the
 /// instances for that have too few blocks for its rows, by the estimate of packed_matmul.cu.
 bool cuda_forward::shared_takes_packed(std::uint32_t layer, std::uint32_t columns) const {
   const std::uint32_t width = spec_.layers[layer].shared_size;
   if (width == 0) return true;
+  if (!has_gate(spec_.activation)) return false;
   return columns >= 256 && !spec_.shared_gate && width % kernels::group_cols == 0 &&
-         is_throughput_product(shared_gate_up_of(layer), columns) &&
-         is_throughput_product(shared_down_of(layer), columns);
+         is_throughput_product(args_.shared_gate_up_of(layer), columns) &&
+         is_throughput_product(args_.shared_down_of(layer), columns);
 }
 
 /// The expert that every token has, after the others, whose router has left the norm in this order.
 void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns, kernels::half_order normed) {
   if (spec_.layers[layer].shared_size == 0) return;
-  kernels::packed_matmul_args gate_up = shared_gate_up_of(layer);
-  kernels::packed_matmul_args down = shared_down_of(layer);
+  kernels::packed_matmul_args down = args_.shared_down_of(layer);
+  if (!has_gate(spec_.activation)) return ungated_shared(layer, columns, down);
+  kernels::packed_matmul_args gate_up = args_.shared_gate_up_of(layer);
   gate_up.x_order = down.x_order = normed;
   multiply(gate_up, nullptr, columns);
   if (spec_.shared_gate) {
@@ -255,38 +240,58 @@ void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns, kernel
   ORCD_CUDA(kernels::launch_add_gated(add, stream_));
 }
 
-void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
-  const cuda_layer_weights& w = weights_.layers[layer];
-  if (layer == 0 || !enters_next()) enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
-  if (spec_.latent) {
-    latent_half(layer, columns, pass);
+/// Queries, keys and values from the norm of the stream to what attention takes.
+void cuda_forward::attention_half(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
+  if (spec_.latent) return latent_half(layer, columns, pass);
+  if (spec_.layers[layer].query_gate) {
+    gated_qkv(layer, columns);
   } else {
-    kernels::packed_matmul_args qkv = qkv_of(layer);
-    norm_outside(qkv);
+    kernels::packed_matmul_args qkv = args_.qkv_of(layer);
+    args_.norm_outside(qkv);
     multiply(qkv, nullptr, columns);
     add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
-    // Values that are keys are not made here, and are not in the row.
-    if (!spec_.layers[layer].values_from_keys)
-      tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
-    norm_heads(layer, columns);
-    prepare_queries(layer, columns);
-    attend(layer, columns, pass);
   }
-  kernels::packed_matmul_args o = o_of(layer);
+  // Values that are keys are not made here, and are not in the row.
+  if (!spec_.layers[layer].values_from_keys)
+    tap("qkv", layer, at<float>(layout_.qkv), std::uint64_t{columns} * spec_.layers[layer].qkv_rows());
+  norm_heads(layer, columns);
+  prepare_queries(layer, columns);
+  attend(layer, columns, pass);
+}
+
+void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& of = spec_.layers[layer];
   using next_norm = std::optional<const float*>;
-  const next_norm of_ffn = enters_next() ? next_norm(w.ffn_norm) : std::nullopt;
-  leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns, of_ffn);
-  tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);
+  next_norm of_ffn;
+  if (of.mixer != engine::mixer_kind::none) {
+    if (layer == 0 || !enters_next()) enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
+    if (of.mixer != engine::mixer_kind::attention) {
+      recurrent_half(layer, columns);
+    } else {
+      attention_half(layer, columns, pass);
+      kernels::packed_matmul_args o = args_.o_of(layer);
+      if (enters_next()) of_ffn = w.ffn_norm;
+      leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns, of_ffn);
+    }
+    tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);
+  }
+  if (of.ffn != engine::ffn_kind::none) other_ffn(layer, columns, of_ffn.has_value());
+}
+
+/// `entered`: what comes before it has made its input.
+void cuda_forward::other_ffn(std::uint32_t layer, std::uint32_t columns, bool entered) {
+  const cuda_layer_weights& w = weights_.layers[layer];
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe && !spec_.dense_and_experts) {
     const kernels::half_order normed = expert_ffn(layer, columns);
     return shared_ffn(layer, columns, normed);
   }
-  if (!spec_.parallel_halves && !of_ffn) enter_half(w.ffn_norm, w.ffn_norm_bias, columns, nullptr);
+  if (!spec_.parallel_halves && !entered) enter_half(w.ffn_norm, w.ffn_norm_bias, columns, nullptr);
   if (spec_.activation == engine::ffn_activation::swiglu)
     gate_up(layer, nullptr, columns);
   else
     activated_ffn(layer, columns);
-  kernels::packed_matmul_args down = down_of(layer);
+  kernels::packed_matmul_args down = args_.down_of(layer);
   leave_layer(layer, down, columns);
 }
 

@@ -20,6 +20,7 @@ struct decoding_sequence {
   engine::token_id token = -1;  ///< -1: fed back on the device
   std::uint32_t position = 0;
   kernels::sample_request sample;
+  std::span<const engine::state_copy> states = {};  ///< of the step; until launch() returns
 };
 
 /// A place in a forward pass: a column, and a row among the columns that sample.

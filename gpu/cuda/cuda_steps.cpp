@@ -15,6 +15,12 @@ std::uint32_t ticket_of(std::uint64_t launch) noexcept {
   return static_cast<std::uint32_t>(launch % 0xFFFF'FFFFU) + 1;
 }
 
+/// `column`: of the first.
+void want_states(cuda_recurrence& recurrence, std::span<const decoding_sequence> decodes,
+                 std::uint32_t column) {
+  for (const decoding_sequence& one : decodes) recurrence.want(column++, one.position, one.states);
+}
+
 }  // namespace
 
 cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
@@ -131,6 +137,9 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
     use_own_pages(sequence.slot);
     auto& filled = filled_[static_cast<std::size_t>(sequence.slot)];
     filled = std::max(filled, sequence.position + sequence.count());
+    if (forward_.recurrence().any())
+      forward_.recurrence().note(static_cast<std::uint32_t>(sequence.slot), sequence.position,
+                                 sequence.count());
     if (sequence.pool != nullptr) {
       enqueue_pooled(sequence, entry);
     } else if (sequence.sample != nullptr && sequence.count() == sequence.samples) {
@@ -178,7 +187,8 @@ void cuda_steps::add_decodes(const engine::sequence_step& sequence, std::uint32_
   in_a_row_ = in_a_row_ || sequence.samples > 1;
   for (std::uint32_t i = 0; i < sequence.samples; ++i) {
     decodes_.push_back({sequence.slot, sequence.tokens.empty() ? -1 : sequence.tokens[i],
-                        sequence.position + i, request_of(sequence, i, entry)});
+                        sequence.position + i, request_of(sequence, i, entry),
+                        i == 0 ? sequence.states : std::span<const engine::state_copy>{}});
     decode_rows_.push_back(row_of(sequence, i, entry));
   }
 }
@@ -234,6 +244,7 @@ void cuda_steps::enqueue_pass(std::span<const prompt_chunk> chunks,
   for (const prompt_chunk& one : chunks) {
     const bool samples = one.part.sample != nullptr;
     sampler_.begin_chunk(one.part, samples ? &one.request : nullptr, ticket_of(launches_), at);
+    forward_.recurrence().want(at.column, one.part.position, one.part.states);
     pass_slots_.push_back(one.part.slot);
     chunk_columns_.push_back(one.part.count());
     if (samples) pass_rows_.push_back(one.row);
@@ -241,11 +252,13 @@ void cuda_steps::enqueue_pass(std::span<const prompt_chunk> chunks,
     at.row += samples ? 1 : 0;
   }
   if (!decodes.empty()) sampler_.begin_decode(decodes, ticket_of(launches_), at);
+  want_states(forward_.recurrence(), decodes, at.column);
   for (const decoding_sequence& one : decodes) pass_slots_.push_back(one.slot);
   if (!decodes.empty()) pass_rows_.insert(pass_rows_.end(), decode_rows_.begin(), decode_rows_.end());
   adapters_.begin_step(pass_slots_);
   const auto rows = static_cast<std::uint32_t>(pass_rows_.size());
   forward_.prefill({chunk_columns_, static_cast<std::uint32_t>(decodes.size()), in_a_row_}, rows);
+  forward_.recurrence().forget_wanted();
   if (rows == 0) return;
   sampler_.sample(rows);
   finish_rows(pass_rows_);
@@ -257,7 +270,9 @@ void cuda_steps::enqueue_decodes() {
   pass_slots_.clear();
   for (const decoding_sequence& one : decodes_) pass_slots_.push_back(one.slot);
   adapters_.begin_step(pass_slots_);
+  want_states(forward_.recurrence(), decodes_, 0);
   run_decodes(sequences, in_a_row_);
+  forward_.recurrence().forget_wanted();
   finish_rows(decode_rows_);
 }
 
@@ -328,6 +343,7 @@ bool cuda_steps::wait(std::uint32_t entry, const engine::interrupt_flag& interru
 
 /// Forgets the steps under way: what is in the stream still runs to its end.
 void cuda_steps::drop() noexcept {
+  forward_.recurrence().spoil();
   uncollected_ = 0;
   interrupted_ = false;
 }
@@ -337,6 +353,9 @@ void cuda_steps::begin(const engine::sequence_start& start) {
   tables_[static_cast<std::size_t>(start.slot)] = table_of::begun;
   try {
     forward_.pages().begin(start);
+    if (forward_.recurrence().any())
+      forward_.recurrence().begin(static_cast<std::uint32_t>(start.slot), start.further.back(),
+                                  static_cast<std::uint32_t>(start.held.size()));
     adapters_.use(start.slot, start.adapters);
     sampler_.set_history(start.slot, start.held);
   } catch (const engine::accelerator_failure&) {
@@ -360,7 +379,8 @@ void cuda_steps::extend(engine::slot_id slot, std::uint32_t group, std::uint32_t
 void cuda_steps::use_own_pages(engine::slot_id slot) {
   auto& table = tables_[static_cast<std::size_t>(slot)];
   if (table == table_of::begun) return;
-  ORCD_ENSURE(kv_pages().group_count == 0 && extents_.pages() >= extents_.slots * extents_.pages_per_slot());
+  ORCD_ENSURE(forward_.pages().table_count() == 1 &&
+              extents_.pages() >= extents_.slots * extents_.pages_per_slot());
   if (table == table_of::own) return;
   forward_.pages().set_own(static_cast<std::uint32_t>(slot));
   table = table_of::own;
@@ -369,7 +389,10 @@ void cuda_steps::use_own_pages(engine::slot_id slot) {
 // If the context is lost, the next step reports it.
 void cuda_steps::clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept {
   try {
-    forward_.pages().clear(group, pages);
+    if (group < forward_.pages().table_count())
+      forward_.pages().clear(group, pages);
+    else
+      forward_.recurrence().clear(pages);
   } catch (const engine::accelerator_failure&) {
     return;
   }

@@ -27,7 +27,7 @@ kernels::norm_to_int8_args cuda_forward::norm_of_residual(const float* weight, s
 }
 
 kernels::norm_to_int8_args cuda_forward::norm_of_attended(std::uint32_t layer, std::uint32_t columns) const {
-  const kernels::attention_args_paged attend = attention_of(layer, columns).attend;
+  const kernels::attention_args_paged attend = args_.attention_of(layer, columns).attend;
   kernels::norm_to_int8_args norm;
   norm.halves = attend.out;
   norm.x_stride = attend.out_stride;
@@ -135,7 +135,7 @@ void cuda_forward::plan_ternary_layers(decode_program_plan& plan) const {
     const cuda_layer_weights& w = weights_.layers[layer];
     const kernels::norm_to_int8_args hidden = norm_of_activated(layer, 1);
     plan.add_ternary(ternary_qkv_of(layer), norm_of_residual(w.attn_norm, 1), nullptr, residual, qkv);
-    plan.add_attention(attention_of(layer, 1), qkv, attended, flagged(layout_.flagged.page_partials));
+    plan.add_attention(args_.attention_of(layer, 1), qkv, attended, flagged(layout_.flagged.page_partials));
     plan.add_ternary(added_to_residual(w.ternary.o), norm_of_attended(layer, 1), nullptr, attended, residual);
     plan.add_ternary(ternary_gate_up_of(layer), norm_of_residual(w.ffn_norm, 1), &hidden, residual,
                      activated);

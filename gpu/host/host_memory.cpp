@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gpu/memory/memfd_driver.hpp"
+#include "gpu/plan/kept_layout.hpp"
 
 namespace orcd::gpu {
 
@@ -43,8 +44,7 @@ host_extents host_extents::of(const engine::model_spec& spec, const engine::acce
   }
   e.latent_factor = spec.latent.query_rank;
   e.layer_inputs = spec.layer_inputs * static_cast<std::uint32_t>(spec.layers.size());
-  // A step of a token and its drafts crosses two boundaries at most, and the next may go back before both.
-  e.states = e.draft_tokens > 0 ? 3 : 2;
+  e.states = kept_boundaries(e.draft_tokens);
   e.mixed = mixed_width(spec);
   if (e.mixed > 0) e.mix_values = std::max(spec.recurrence.values(), spec.recurrence.short_channels);
   e.mix_heads = spec.recurrence.value_heads;

@@ -71,51 +71,18 @@ std::uint32_t mixed_width(const engine::model_spec& spec) {
   return static_cast<std::uint32_t>(widest);
 }
 
-namespace {
-
-/// Values that are kept of a slot in a layer: states, then rows.
-std::uint64_t kept_values(const engine::recurrent_spec& of, engine::mixer_kind kind, std::uint32_t states) {
-  if (!engine::is_recurrent(kind)) return 0;
-  const std::uint64_t rows = std::uint64_t{states} * engine::chunk_positions;
-  const std::uint64_t row =
-      engine::has_state(kind) ? std::uint64_t{of.keys()} + of.values() + of.value_heads : 0;
-  return states * of.state_values(kind) + rows * (row + of.conv_channels(kind));
-}
-
-}  // namespace
-
 std::uint64_t host_recurrence::bytes(const engine::model_spec& spec, const host_extents& extents) {
-  std::uint64_t values = 0;
-  for (const engine::layer_spec& layer : spec.layers)
-    values += kept_values(spec.recurrence, layer.mixer, extents.states);
-  return values * extents.slots * sizeof(float);
+  return kept_layout(spec, extents.states).slot_values * extents.slots * sizeof(float);
 }
 
 host_recurrence::host_recurrence(const engine::model& m, const host_extents& extents)
-    : model_(m), spec_(m.spec), extents_(extents), kept_(m.spec.layers.size()) {
-  const engine::recurrent_spec& of = spec_.recurrence;
-  const std::uint64_t rows = std::uint64_t{extents.states} * engine::chunk_positions;
-  for (std::uint32_t i = 0; i < spec_.layers.size(); ++i) {
-    const engine::mixer_kind kind = spec_.layers[i].mixer;
-    if (!engine::is_recurrent(kind)) continue;
-    layers_.push_back(i);
-    kept_layer& at = kept_[i];
-    at.states = slot_values_;
-    at.keys = at.states + extents.states * of.state_values(kind);
-    const bool state = engine::has_state(kind);
-    at.updates = at.keys + (state ? rows * of.keys() : 0);
-    at.decays = at.updates + (state ? rows * of.values() : 0);
-    at.inputs = at.decays + (state ? rows * of.value_heads : 0);
-    slot_values_ += kept_values(of, kind, extents.states);
-    at.copied = page_values_;
-    page_values_ += of.boundary_values(kind);
-  }
+    : model_(m), spec_(m.spec), extents_(extents), kept_(m.spec, extents.states) {
   if (!any()) return;
   const engine::kv_group& group = extents.groups.geometry.further().back();
-  ORCD_ENSURE(group.need == engine::kv_need::state && group.page_bytes == page_values_ * sizeof(float));
-  pages_ = std::make_unique<float[]>(page_values_ * group.pages);
+  ORCD_ENSURE(group.need == engine::kv_need::state && group.page_bytes == kept_.page_values * sizeof(float));
+  pages_ = std::make_unique<float[]>(kept_.page_values * group.pages);
   copies_.reserve(std::size_t{extents.slots} * 4);
-  memory_ = std::make_unique<float[]>(slot_values_ * extents.slots);
+  memory_ = std::make_unique<float[]>(kept_.slot_values * extents.slots);
   slots_.resize(extents.slots);
   step_.reserve(extents.slots);
   runs_.reserve(extents.slots);
@@ -125,21 +92,21 @@ host_recurrence::host_recurrence(const engine::model& m, const host_extents& ext
 
 void host_recurrence::clear(std::uint32_t slot) noexcept {
   kept_sequence& of = slots_[slot];
-  if (of.used) std::memset(memory_.get() + slot * slot_values_, 0, slot_values_ * sizeof(float));
+  if (of.used) std::memset(memory_.get() + slot * kept_.slot_values, 0, kept_.slot_values * sizeof(float));
   of = {};
 }
 
 float* host_recurrence::state_at(std::uint32_t slot, std::uint32_t layer,
                                  std::uint32_t position) const noexcept {
   const std::uint64_t values = spec_.recurrence.state_values(spec_.layers[layer].mixer);
-  return memory_.get() + slot * slot_values_ + kept_[layer].states +
+  return memory_.get() + slot * kept_.slot_values + kept_.layers[layer].states +
          position / engine::chunk_positions % extents_.states * values;
 }
 
 float* host_recurrence::input_at(std::uint32_t slot, std::uint32_t layer,
                                  std::uint32_t position) const noexcept {
   const std::uint32_t rows = extents_.states * engine::chunk_positions;
-  return memory_.get() + slot * slot_values_ + kept_[layer].inputs +
+  return memory_.get() + slot * kept_.slot_values + kept_.layers[layer].inputs +
          position % rows * std::uint64_t{spec_.recurrence.conv_channels(spec_.layers[layer].mixer)};
 }
 
@@ -147,7 +114,7 @@ float* host_recurrence::input_at(std::uint32_t slot, std::uint32_t layer,
 template <class Copy>
 void host_recurrence::each_kept(std::uint32_t slot, const engine::state_copy& at, const Copy& copy) const {
   const std::uint32_t back = spec_.recurrence.conv_kernel - 1;
-  for (const std::uint32_t layer : layers_) {
+  for (const std::uint32_t layer : kept_.recurrent) {
     const engine::mixer_kind kind = spec_.layers[layer].mixer;
     const std::uint64_t values = spec_.recurrence.state_values(kind);
     const std::uint64_t width = spec_.recurrence.conv_channels(kind);
@@ -179,7 +146,7 @@ bool host_recurrence::save(std::uint32_t slot, const engine::state_copy& to) noe
 }
 
 void host_recurrence::clear_page(engine::kv_page page) noexcept {
-  std::memset(page_at(page, layers_.front()), 0, page_values_ * sizeof(float));
+  std::memset(page_at(page, kept_.recurrent.front()), 0, kept_.page_values * sizeof(float));
 }
 
 void host_recurrence::copy_in_step(std::uint32_t slot, std::span<const engine::state_copy> wanted) {
@@ -226,10 +193,10 @@ void host_recurrence::note(const step_run& run) {
 void host_recurrence::point_runs(std::uint32_t layer) {
   runs_.clear();
   left_slots_.clear();
-  const kept_layer& at = kept_[layer];
+  const kept_layer& at = kept_.layers[layer];
   for (const step_run& run : step_) {
     left_slots_.push_back(run.slot);
-    float* const base = memory_.get() + run.slot * slot_values_;
+    float* const base = memory_.get() + run.slot * kept_.slot_values;
     runs_.push_back({.column = run.column,
                      .count = run.count,
                      .position = run.position,

@@ -14,6 +14,7 @@
 #include "gpu/host/host_adapters.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/layer_tap.hpp"
+#include "gpu/plan/kept_layout.hpp"
 #include "kernels/host/recurrent.hpp"
 #include "kernels/host/thread_pool.hpp"
 
@@ -27,7 +28,7 @@ class host_recurrence {
   [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, const host_extents& extents);
 
   /// Whether the model has such layers. Without, nothing below is called.
-  [[nodiscard]] bool any() const noexcept { return !layers_.empty(); }
+  [[nodiscard]] bool any() const noexcept { return !kept_.recurrent.empty(); }
   /// The slot's sequence is at position 0, and nothing is left of the one before.
   void clear(std::uint32_t slot) noexcept;
   /// The slot, which is clear, goes on at the position from what was copied to the page there.
@@ -49,11 +50,6 @@ class host_recurrence {
            kernels::host::thread_pool& pool, const layer_tap& tap);
 
  private:
-  /// Where a layer's parts lie in what is kept of a slot, and of what widths they are.
-  struct kept_layer {
-    std::uint64_t states = 0, keys = 0, updates = 0, decays = 0, inputs = 0;
-    std::uint64_t copied = 0;  ///< in a page: a state, then rows of the convolution
-  };
   /// A state that the step at hand copies.
   struct step_copy {
     std::uint32_t slot;
@@ -78,7 +74,7 @@ class host_recurrence {
   void copy_inputs(std::uint32_t layer, const host_workspace& work, std::size_t in);
   void scan(std::uint32_t layer, kernels::recurrent_args args, kernels::host::thread_pool& pool);
   [[nodiscard]] float* page_at(engine::kv_page page, std::uint32_t layer) const noexcept {
-    return pages_.get() + static_cast<std::size_t>(page) * page_values_ + kept_[layer].copied;
+    return pages_.get() + static_cast<std::size_t>(page) * kept_.page_values + kept_.layers[layer].copied;
   }
   [[nodiscard]] float* state_at(std::uint32_t slot, std::uint32_t layer,
                                 std::uint32_t position) const noexcept;
@@ -95,12 +91,9 @@ class host_recurrence {
   const engine::model& model_;
   const engine::model_spec& spec_;
   const host_extents& extents_;
-  std::vector<kept_layer> kept_;       ///< by layer; of attention nothing
-  std::vector<std::uint32_t> layers_;  ///< that have something
-  std::uint64_t slot_values_ = 0;
+  const kept_layout kept_;
   std::unique_ptr<float[]> memory_;  ///< [slots][slot_values]
-  std::uint64_t page_values_ = 0;
-  std::unique_ptr<float[]> pages_;  ///< of the group of states: [pages][page_values]
+  std::unique_ptr<float[]> pages_;   ///< of the group of states: [pages][page_values]
   std::vector<kept_sequence> slots_;
   std::vector<step_copy> copies_;  ///< of the step at hand, of a slot in rising order
   std::vector<step_run> step_;

@@ -23,7 +23,7 @@ kv_groups kv_groups_of(const engine::model_spec& spec, const cuda_extents& exten
 }
 
 std::uint64_t page_tables_bytes(const engine::model_spec& spec, const cuda_extents& extents) {
-  return kv_groups_of(spec, extents).count() * std::uint64_t{extents.slots} * extents.pages_per_slot() *
+  return kv_groups_of(spec, extents).tables() * std::uint64_t{extents.slots} * extents.pages_per_slot() *
          sizeof(engine::kv_page);
 }
 
@@ -46,6 +46,10 @@ kv_layout::kv_layout(const engine::model_spec& spec, const cuda_extents& extents
     of.keys = plan.reserve(pages * of.key_page_bytes);
     of.values = plan.reserve(pages * of.value_page_bytes);
     layers.push_back(of);
+  }
+  if (groups.geometry.has_states()) {
+    const engine::kv_group& of = groups.geometry.further().back();
+    states = plan.reserve((std::uint64_t{of.pages} + extents.spare_pages()) * of.page_bytes);
   }
   bytes = plan.bytes();
 }

@@ -13,7 +13,7 @@ namespace orcd::gpu {
 
 /// The groups of a cache for these extents, with bytes as they are in VRAM.
 [[nodiscard]] kv_groups kv_groups_of(const engine::model_spec& spec, const cuda_extents& extents);
-/// A page table for each group and slot.
+/// A page table for each group and slot; a group of states has none.
 [[nodiscard]] std::uint64_t page_tables_bytes(const engine::model_spec& spec, const cuda_extents& extents);
 
 /// What a layer caches.
@@ -30,7 +30,8 @@ struct kv_layout {
 
   kv_groups groups;
   std::vector<cached_layer> layers;
-  std::uint64_t bytes = 0;  ///< as groups.bytes() has them, spare pages included
+  std::uint64_t states = 0;  ///< offset of page 0 of the group of states, where there is one
+  std::uint64_t bytes = 0;   ///< as groups.bytes() has them, spare pages included
 };
 
 }  // namespace orcd::gpu

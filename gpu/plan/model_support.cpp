@@ -1,13 +1,16 @@
 #include "gpu/plan/model_support.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
 #include "kernels/layer/experts_args.hpp"
 #include "kernels/product/packed_matrix.hpp"
+#include "kernels/recurrent/recurrent_layer.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -26,11 +29,13 @@ bool has_plain_router(const model_spec& spec) {
          spec.expert_scale == 1.0 && spec.expert_groups == 1 && !spec.biased_choice;
 }
 
-/// Without what Gemma 4 has around heads, experts and layers.
+/// Without what Gemma 4 has around heads, experts and layers, and hybrid models in them.
 bool has_plain_parts(const model_spec& spec) {
   const bool plain =
       std::none_of(spec.layers.begin(), spec.layers.end(), [](const engine::layer_spec& layer) {
-        return layer.reads_other_cache || layer.values_from_keys || layer.expert_size != 0;
+        return layer.reads_other_cache || layer.values_from_keys || layer.expert_size != 0 ||
+               layer.query_gate || layer.mixer != engine::mixer_kind::attention ||
+               layer.ffn == engine::ffn_kind::none;
       });
   return plain && !spec.value_norm && !spec.dense_and_experts && !spec.router_norm && !spec.output_scales &&
          spec.layer_inputs == 0;
@@ -47,22 +52,30 @@ bool has_shared_experts(const model_spec& spec) {
                      [](const engine::layer_spec& layer) { return layer.shared_size > 0; });
 }
 
-/// Of the feed-forward and of shared experts, all of whose activations lie in one buffer: what one width
-/// writes would be multiplied as the padding of another.
-engine::result<void> check_widths(const model_spec& spec) {
-  std::vector<std::uint32_t> widths;
-  for (const engine::layer_spec& layer : spec.layers) {
-    for (const std::uint32_t width : {layer.ffn_size, layer.shared_size}) {
-      if (width > 0 && std::find(widths.begin(), widths.end(), width) == widths.end())
-        widths.push_back(width);
-    }
-  }
-  if (widths.size() < 2) return {};
+/// Of widths of feed-forwards whose activations lie in one buffer: what one writes would be multiplied as the
+/// padding of another. Widths of 0 do not count.
+engine::result<void> check_widths(std::vector<std::uint32_t> widths) {
+  std::erase(widths, 0U);
   const auto odd = std::find_if(widths.begin(), widths.end(),
-                                [](std::uint32_t width) { return kernels::padded_cols(width) != width; });
-  if (odd == widths.end()) return {};
+                                [](std::uint32_t w) { return kernels::padded_cols(w) != w; });
+  const bool alike = std::adjacent_find(widths.begin(), widths.end(), std::not_equal_to<>()) == widths.end();
+  if (alike || odd == widths.end()) return {};
   return refused("feed-forwards of several widths, one of " + std::to_string(*odd) +
                  " values: the CUDA kernels need multiples of 64 where widths differ");
+}
+
+engine::result<void> check_all_widths(const model_spec& spec) {
+  std::vector<std::uint32_t> dense, experts, shared;
+  for (const engine::layer_spec& layer : spec.layers) {
+    const bool has_experts = layer.ffn == engine::ffn_kind::moe;
+    if (layer.ffn == engine::ffn_kind::dense || layer.expert_size > 0) dense.push_back(layer.ffn_size);
+    if (has_experts) experts.push_back(layer.width_of_expert());
+    shared.push_back(layer.shared_size);
+  }
+  for (auto* const widths : {&dense, &experts, &shared}) {
+    if (const auto taken = check_widths(std::move(*widths)); !taken) return taken;
+  }
+  return {};
 }
 
 engine::result<void> check_heads(const model_spec& spec) {
@@ -105,10 +118,34 @@ engine::result<void> check_latents(const model_spec& spec) {
       "latent attention with layers that differ in heads or have windows: the CUDA kernels have none");
 }
 
+/// Of layers with a state, whose kernels read keys four at a time.
+engine::result<void> check_recurrence(const model_spec& spec) {
+  const bool has_states = std::any_of(spec.layers.begin(), spec.layers.end(),
+                                      [](const auto& layer) { return engine::has_state(layer.mixer); });
+  if (!has_states) return {};
+  const engine::recurrent_spec& of = spec.recurrence;
+  if (of.key_length % 4 == 0 && of.key_length <= kernels::device_key_length_max && of.values() % 4 == 0)
+    return {};
+  return refused("a recurrent state with keys of " + std::to_string(of.key_length) + " and " +
+                 std::to_string(of.values()) +
+                 " values: the CUDA kernels take keys of multiples of 4 up to " +
+                 std::to_string(kernels::device_key_length_max) + " and values of multiples of 4");
+}
+
 }  // namespace
 
 bool has_other_head_norms(const model_spec& spec) noexcept {
   return spec.own_head_norms || spec.head_norm != engine::norm_kind::rms;
+}
+
+bool has_experts_apart(const model_spec& spec) noexcept {
+  if (spec.dense_and_experts) return true;
+  const auto differs = [](const engine::layer_spec& a, const engine::layer_spec& b) {
+    return a.ffn == engine::ffn_kind::moe && b.ffn == engine::ffn_kind::dense && a.ffn_size != b.ffn_size;
+  };
+  return std::any_of(spec.layers.begin(), spec.layers.end(), [&](const engine::layer_spec& a) {
+    return std::any_of(spec.layers.begin(), spec.layers.end(), [&](const auto& b) { return differs(a, b); });
+  });
 }
 
 bool has_plain_layers(const model_spec& spec) noexcept {
@@ -132,10 +169,7 @@ bool program_fits(const model_spec& spec) noexcept {
 }
 
 engine::result<void> check_cuda_support(const model_spec& spec) {
-  if (spec.is_recurrent()) {
-    return refused("layers with a recurrent state or a short convolution (architecture " + spec.architecture +
-                   "): the CUDA backend has no kernels for them yet, the host backend runs such models");
-  }
+  if (const auto taken = check_recurrence(spec); !taken) return taken;
   if (spec.latent) {
     if (const auto taken = check_latents(spec); !taken) return taken;
   } else if (const auto taken = check_heads(spec); !taken) {
@@ -146,7 +180,7 @@ engine::result<void> check_cuda_support(const model_spec& spec) {
                        ": the CUDA kernels have it for BitNet models alone, whose squares they keep in f32",
                    "ffn-activation");
   }
-  return check_widths(spec);
+  return check_all_widths(spec);
 }
 
 }  // namespace orcd::gpu

@@ -10,6 +10,9 @@ namespace orcd::gpu {
 /// same weights for every head, which the kernels of rotation have.
 [[nodiscard]] bool has_other_head_norms(const engine::model_spec& spec) noexcept;
 
+/// Whether a model has experts and dense feed-forwards whose activations are of different widths.
+[[nodiscard]] bool has_experts_apart(const engine::model_spec& spec) noexcept;
+
 /// Whether all layers are made of what the decode program has: RMS norms before both halves, SwiGLU or
 /// experts chosen by softmax, norms of single heads, rotation or none. Other models run many kernels, some
 /// more of them.

@@ -42,6 +42,7 @@ class layout_builder {
   packed_matrix shape_of(const tensor_view& tensor, std::uint64_t rows);
 
   void attention(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
+  void mixer(const engine::layer_weights& from, cuda_layer_weights& to);
   void dense_ffn(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
   void experts(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
 
@@ -246,6 +247,21 @@ void layout_builder::attention(const engine::layer_weights& from, const engine::
   to.o_bias = vector(from.attn_output_bias);
 }
 
+void layout_builder::mixer(const engine::layer_weights& from, cuda_layer_weights& to) {
+  to.mix_in = matrix(from.mix_in);
+  to.mix_gate = matrix(from.mix_gate);
+  to.mix_beta = matrix(from.mix_beta);
+  to.mix_decay = matrix(from.mix_decay);
+  to.mix_beta_decay = matrix(from.mix_beta_decay);
+  to.conv = float_rows(from.conv);
+  to.conv_bias = vector(from.conv_bias);
+  to.decay_rate = vector(from.decay_rate);
+  to.decay_bias = vector(from.decay_bias);
+  to.skip = vector(from.skip);
+  to.mix_norm = vector(from.mix_norm);
+  to.mix_out = matrix(from.mix_out);
+}
+
 void layout_builder::dense_ffn(const engine::layer_weights& from, const engine::layer_spec& spec,
                                cuda_layer_weights& to) {
   to.ffn_sub_norm = vector(from.ffn_sub_norm);
@@ -300,6 +316,7 @@ engine::result<weight_layout> layout_builder::build() {
   for (std::size_t i = 0; i < from.layers.size(); ++i) {
     const engine::layer_spec& spec = model_.spec.layers[i];
     attention(from.layers[i], spec, to.layers[i]);
+    mixer(from.layers[i], to.layers[i]);
     to.layers[i].ffn_norm = vector(from.layers[i].ffn_norm);
     to.layers[i].attn_norm_bias = vector(from.layers[i].attn_norm_bias);
     to.layers[i].ffn_norm_bias = vector(from.layers[i].ffn_norm_bias);

@@ -1,13 +1,16 @@
 #include "gpu/plan/work_layout.hpp"
 
 #include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/kept_layout.hpp"
 #include "gpu/plan/kv_layout.hpp"
+#include "gpu/plan/mixed_layout.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
 #include "kernels/attention/paged_attention.hpp"
 #include "kernels/images/column_image.hpp"
 #include "kernels/layer/experts_args.hpp"
+#include "kernels/recurrent/recurrent_layer.hpp"
 #include "kernels/sample/sample_args.hpp"
 
 namespace orcd::gpu {
@@ -23,7 +26,8 @@ struct widths {
       q = std::max(q, layer.heads * kernels::padded_head_width(layer.key_length));
       attended = std::max(attended, kernels::padded_cols(layer.attended_rows()));
       ffn = std::max({ffn, kernels::padded_cols(layer.ffn_size), kernels::padded_cols(layer.shared_size)});
-      expert = std::max(expert, kernels::padded_cols(layer.width_of_expert()));
+      if (layer.ffn == engine::ffn_kind::moe)
+        expert = std::max(expert, kernels::padded_cols(layer.width_of_expert()));
       heads = std::max(heads, layer.heads);
     }
     if (spec.latent) {
@@ -33,8 +37,7 @@ struct widths {
       head = spec.latent.rank;
     }
     used = std::max(1U, spec.experts_used);
-    // Layers of both kinds share the buffer of activations, as experts of one width.
-    if (!spec.dense_and_experts) expert = ffn;
+    if (!has_experts_apart(spec)) expert = ffn;
     activated_words = std::uint64_t{used} * ffn / (spec.integer_activations ? 1 : 2);
   }
   std::uint32_t embedding, head;
@@ -50,13 +53,23 @@ std::uint64_t products_of(const engine::model_spec& spec) noexcept {
     const std::uint64_t used = layer.ffn == engine::ffn_kind::moe ? std::max(spec.experts_used, 1U) : 1;
     const std::uint64_t attention = std::uint64_t{layer.qkv_rows()} + layer.attended_rows();
     const std::uint64_t dense = layer.expert_size > 0 ? layer.ffn_size : 0;
+    const engine::recurrent_spec& mixer = spec.recurrence;
+    const std::uint64_t recurrent =
+        !engine::is_recurrent(layer.mixer) ? 0
+        : engine::has_state(layer.mixer)
+            ? std::uint64_t{mixer.conv_channels(layer.mixer)} + 2ULL * mixer.values()
+            : 4ULL * mixer.short_channels;
     sum += spec.embedding *
-           (attention + matrices * (dense + used * layer.width_of_expert() + layer.shared_size));
+           (attention + recurrent + matrices * (dense + used * layer.width_of_expert() + layer.shared_size));
   }
   return sum;
 }
 
 }  // namespace
+
+std::uint64_t states_bytes(const engine::model_spec& spec, const cuda_extents& extents) {
+  return kept_layout(spec, kept_boundaries(extents.draft_tokens)).slot_values * extents.slots * sizeof(float);
+}
 
 step_choices choices_for(const engine::model_spec& spec, const engine::accelerator_config& config,
                          step_choices wanted) noexcept {
@@ -156,27 +169,60 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
+  reserve_recurrence(spec, extents, plan);
   bytes = reserve_latents(spec, columns, plan);
+}
+
+void work_layout::reserve_recurrence(const engine::model_spec& spec, const cuda_extents& extents,
+                                     arena_plan& plan) {
+  const std::uint64_t columns = spec.is_recurrent() ? extents.columns() : 0;
+  const engine::recurrent_spec& of = spec.recurrence;
+  const std::uint64_t heads = std::uint64_t{of.value_heads} * sizeof(float);
+  std::uint64_t gated = 0;
+  for (const engine::layer_spec& layer : spec.layers) {
+    if (layer.query_gate) gated = std::max<std::uint64_t>(gated, 2 * layer.q_rows());
+  }
+  recurrent.mixed = plan.reserve(columns * mixed_layout::widest(spec) * sizeof(float));
+  recurrent.factors = plan.reserve(columns * heads);
+  recurrent.decays = plan.reserve(columns * heads);
+  recurrent.values =
+      plan.reserve(columns * kernels::padded_cols(std::max(of.values(), of.short_channels)) * 2);
+  recurrent.gated_query = plan.reserve(extents.columns() * gated * sizeof(float));
+  recurrent.runs = plan.reserve(columns * sizeof(kernels::device_run));
+  recurrent.run_count = plan.reserve(columns > 0 ? sizeof(std::int32_t) : 0);
+  recurrent.wanted_bytes = columns * sizeof(kernels::wanted_state);
+  recurrent.wanted = plan.reserve(recurrent.wanted_bytes);
+  recurrent.slots_bytes = states_bytes(spec, extents);
+  recurrent.slots = plan.reserve(recurrent.slots_bytes);
 }
 
 void work_layout::reserve_activations(const engine::model_spec& spec, std::uint64_t columns,
                                       std::uint32_t ffn, std::uint32_t expert, arena_plan& plan) {
-  const bool beside = spec.dense_and_experts;
+  const bool apart = has_experts_apart(spec);
   const std::uint64_t inputs = spec.layer_inputs * spec.layers.size();
-  second_half_out = plan.reserve(beside ? columns * spec.embedding * sizeof(float) : 0);
+  second_half_out = plan.reserve(spec.dense_and_experts ? columns * spec.embedding * sizeof(float) : 0);
   layer_inputs.values = plan.reserve(columns * inputs * sizeof(float));
   layer_inputs.factors = plan.reserve(inputs > 0 ? columns * sizeof(float) : 0);
   const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
   const std::uint64_t hidden_values = gated ? 2ULL * ffn : has_gate(spec.activation) ? 0 : ffn;
-  hidden = plan.reserve(columns * std::max(inputs, hidden_values) * sizeof(float));
+  const std::uint64_t of_experts =
+      has_gate(spec.activation) || spec.experts == 0 ? 0 : std::uint64_t{spec.experts_used} * expert;
+  hidden = plan.reserve(columns * std::max({inputs, hidden_values, of_experts}) * sizeof(float));
   // As an image it has columns between experts' tiles.
   const auto halves = [&](std::uint64_t pairs, std::uint32_t experts, std::uint32_t width) {
     return plan.reserve(kernels::sorted_image_columns(pairs, std::max(experts, 1U)) * width * 2);
   };
   const std::uint64_t pairs = columns * std::max(1U, spec.experts_used);
   const std::uint32_t width = std::max(ffn, kernels::padded_cols(spec.layer_inputs));
-  activated = beside ? halves(columns, 1, width) : halves(pairs, spec.experts, width);
-  expert_activated = beside ? halves(pairs, spec.experts, expert) : activated;
+  activated = apart ? halves(columns, 1, width) : halves(pairs, spec.experts, width);
+  expert_activated = apart ? halves(pairs, spec.experts, expert) : activated;
+  std::uint32_t shared = 0;
+  bool differs = false;
+  for (const engine::layer_spec& layer : spec.layers) {
+    shared = std::max(shared, kernels::padded_cols(layer.shared_size));
+    differs = differs || (layer.shared_size > 0 && layer.ffn_size != layer.shared_size);
+  }
+  shared_activated = differs ? plan.reserve(columns * shared * 2) : activated;
 }
 
 void work_layout::reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,

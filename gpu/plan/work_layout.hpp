@@ -42,6 +42,9 @@ struct step_choices {
   return std::min({extents.slots, most, extents.one_kernel.value_or(best)});
 }
 
+/// What layers with other mixers than attention keep of the slots' sequences.
+[[nodiscard]] std::uint64_t states_bytes(const engine::model_spec& spec, const cuda_extents& extents);
+
 /// Of a model that is loaded with `config`, for which `choices` have been made (choices_for).
 [[nodiscard]] cuda_extents extents_for(const engine::model_spec& spec,
                                        const engine::accelerator_config& config,
@@ -57,9 +60,11 @@ struct work_layout {
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partials, logits, banned, key;
   std::uint64_t image, image_bytes;  ///< of operand B, of a dense product's input
-  /// Of layers with a dense part beside their experts: what the experts give, f32; and what they activate,
-  /// whose padding nothing but zeros may be written to. Else the latter is `activated`.
+  /// Of layers with a dense part beside their experts: what the experts give, f32. And what experts activate,
+  /// whose padding nothing but zeros may be written to; `activated` but for has_experts_apart().
   std::uint64_t second_half_out, expert_activated;
+  /// What the expert that every token has activates; `activated` where all feed-forwards are as wide.
+  std::uint64_t shared_activated;
   /// Of models whose layers have inputs of their own: those of all layers, and by what rows of the stream
   /// were divided.
   struct {
@@ -76,6 +81,12 @@ struct work_layout {
     std::uint64_t factor, factor_half, query, unrotated, rotated, query_in_latent, attended, values;
     std::uint64_t head_ids, order, tiles, tile_count;
   } latent;
+  /// Of models with recurrent layers (mixed_layout, kernels/recurrent/recurrent_layer.hpp).
+  struct {
+    std::uint64_t mixed, factors, decays, values, gated_query;
+    std::uint64_t runs, run_count, wanted, wanted_bytes;
+    std::uint64_t slots, slots_bytes;  ///< what is kept of the slots' sequences
+  } recurrent;
   std::uint64_t bytes = 0;
 
  private:
@@ -85,6 +96,7 @@ struct work_layout {
   /// Inputs of products besides rows of f16: rows of int8, or an image; of a width of 0 there is none.
   void reserve_inputs(std::uint64_t int_width, std::uint64_t image_width, std::uint64_t columns,
                       arena_plan& plan);
+  void reserve_recurrence(const engine::model_spec& spec, const cuda_extents& extents, arena_plan& plan);
   /// Behind the others; returns the end.
   std::uint64_t reserve_latents(const engine::model_spec& spec, std::uint64_t columns, arena_plan& plan);
 };

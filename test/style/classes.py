@@ -20,7 +20,7 @@ class Size(NamedTuple):
 # class is a breach, too, so that what was gained is kept.
 LARGER: Dict[str, Size] = {
     # To be cut into parts: every feature enters here.
-    'cuda_forward': Size(9, 100),
+    'cuda_forward': Size(9, 89),
     'holder': Size(5, 42),
     'cuda_steps': Size(2, 32),
     'host_forward': Size(5, 35),

@@ -56,6 +56,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'kernels/product/quant_grids': (),
     'kernels/product': ('kernels/device', 'kernels/product/quant_blocks', 'kernels/product/quant_grids'),
     'kernels/images': ('kernels/product',),
+    'kernels/recurrent': ('kernels/product',),
     'kernels/attention': ('kernels/product',),
     # What routers of both sides are told.
     'kernels/layer/expert_groups': (),

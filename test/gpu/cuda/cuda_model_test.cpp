@@ -32,7 +32,11 @@ constexpr double logits_bound = 2e-3;
 // Of one value on the way, which later layers may even out.
 constexpr double tap_bound = 3e-3;
 
-const std::vector<std::string>& model_names = tiny_golden_names();
+const std::vector<std::string> model_names = [] {
+  std::vector<std::string> names = tiny_golden_names();
+  names.insert(names.end(), hybrid_golden_names().begin(), hybrid_golden_names().end());
+  return names;
+}();
 
 struct cuda_model : loaded_cuda_model {
   cuda_model(const tiny_golden& golden, const golden_case& c, const gpu::cuda_backend_options& options,

@@ -14,6 +14,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/plan/arena_plan.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 
 namespace orcd::test {
@@ -43,7 +44,8 @@ class loaded_cuda_model {
     BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
     const std::uint64_t scratch =
         config.cache.share || config.cache.imported ? gpu::kv_page_bytes(model_.spec, kv) : 0;
-    BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, context, kv) + scratch);
+    BOOST_TEST(loaded->kv_bytes ==
+               gpu::planned_kv_bytes(model_.spec, slots, context, kv) + scratch + states());
   }
 
   /// One step that appends to several sequences at once, each sampling greedily.
@@ -95,6 +97,12 @@ class loaded_cuda_model {
   [[nodiscard]] const engine::shared_weights* exported() const { return device_->exported_weights(); }
   [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
   [[nodiscard]] const engine::shared_cache* exported_cache() const { return device_->exported_cache(); }
+  /// Of the group of states, if there is one.
+  [[nodiscard]] std::uint64_t states() const {
+    const engine::kv_geometry geometry = device_->kv_pages();
+    if (!geometry.has_states()) return 0;
+    return gpu::vram_aligned(geometry.further().back().pages * geometry.further().back().page_bytes);
+  }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
 
  private:

@@ -299,7 +299,10 @@ BOOST_AUTO_TEST_CASE(layers_with_states_and_what_they_keep_are_told) {
   const std::uint64_t each = 8 * 16 * 16 + 8 * (2 * 16 + 8 * 16 + 8 + 2 * 2 * 16 + 8 * 16);
   BOOST_TEST((states == 3 * 2 * 4 * each || states == 3 * 3 * 4 * each), states);
   BOOST_TEST(has(run({"plan", file}).out, "states"));
-  BOOST_TEST(has(run({"plan", file, "--vram-mib", "1024"}).err, "no kernels for them yet"));
+  const auto on_gpu = boost::json::parse(run({"plan", file, "--json", "--vram-mib", "1024"}).out).at("gpu");
+  BOOST_TEST(on_gpu.at("states_bytes").to_number<std::uint64_t>() > 0U);
+  BOOST_TEST(on_gpu.at("boundary_states").at("pages").to_number<std::uint64_t>() > 0U);
+  BOOST_TEST(has(run({"plan", file, "--vram-mib", "1024"}).out, "recurrent states at boundaries"));
 }
 
 BOOST_AUTO_TEST_CASE(a_cache_for_fewer_positions_says_how_many_jobs_have_how_many) {

@@ -126,18 +126,34 @@ BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
   BOOST_TEST(gpu::check_cuda_support(mixed).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(layers_with_a_state_are_refused_in_one_line) {
-  for (const auto kind :
-       {engine::mixer_kind::delta_net, engine::mixer_kind::mamba2, engine::mixer_kind::short_conv}) {
-    model_spec hybrid = plain();
-    hybrid.architecture = "qwen35";
-    hybrid.layers[1].mixer = kind;
-    const auto refused = gpu::check_cuda_support(hybrid);
-    BOOST_TEST_REQUIRE(!refused);
-    BOOST_TEST(refused.error().message.find("(architecture qwen35): the CUDA backend has no kernels") !=
-               std::string::npos);
-    BOOST_TEST(refused.error().message.find('\n') == std::string::npos);
+BOOST_AUTO_TEST_CASE(states_have_keys_that_a_kernel_takes) {
+  model_spec hybrid = plain();
+  hybrid.layers[1].mixer = engine::mixer_kind::delta_net;
+  hybrid.recurrence.value_heads = hybrid.recurrence.key_heads = 2;
+  hybrid.recurrence.value_length = 16;
+  for (const auto& [length, taken] : {std::pair{128U, true}, {256U, true}, {260U, false}, {18U, false}}) {
+    hybrid.recurrence.key_length = length;
+    const auto checked = gpu::check_cuda_support(hybrid);
+    BOOST_TEST(checked.has_value() == taken);
+    if (!taken)
+      BOOST_TEST(checked.error().message.find("keys of " + std::to_string(length)) != std::string::npos);
   }
+  hybrid.layers[1].mixer = engine::mixer_kind::short_conv;
+  BOOST_TEST(gpu::check_cuda_support(hybrid).has_value());
+  BOOST_TEST(!gpu::has_plain_layers(hybrid));
+  BOOST_TEST(!gpu::program_fits(hybrid));
+}
+
+// Each kind of feed-forward has a buffer of its own, so that only widths of one kind must be alike.
+BOOST_AUTO_TEST_CASE(experts_and_dense_layers_may_have_different_widths) {
+  model_spec both = plain();
+  both.experts = 4;
+  both.experts_used = 2;
+  both.layers[1].ffn = engine::ffn_kind::moe;
+  BOOST_TEST(!gpu::has_experts_apart(both));
+  both.layers[1].ffn_size = 32;
+  BOOST_TEST(gpu::has_experts_apart(both));
+  BOOST_TEST(gpu::check_cuda_support(both).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

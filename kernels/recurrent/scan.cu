@@ -9,36 +9,47 @@
 namespace orcd::kernels {
 namespace {
 
-/// Of a pass of short runs a block may find its own: it begins at a column that begins one.
-__device__ device_run run_of(const recurrent_pass& pass, std::uint32_t index) {
-  if (!pass.short_runs)
-    return static_cast<std::int32_t>(index) < *pass.run_count ? pass.runs[index] : device_run{};
-  const step_token& first = pass.steps[index];
+/// Of a pass of short runs a block finds its own: it begins at a column that begins one.
+__device__ device_run short_run(const recurrent_pass& pass, std::uint32_t index) {
+  const step_token first = pass.steps[index];
   if (index > 0 && pass.steps[index - 1].slot == first.slot) return {};
   device_run run{static_cast<std::int32_t>(index), 1, first.position, first.slot};
   while (index + run.count < pass.columns && pass.steps[index + run.count].slot == first.slot) ++run.count;
   return run;
 }
+__device__ device_run listed_run(const recurrent_pass& pass, std::uint32_t index) {
+  return static_cast<std::int32_t>(index) < *pass.run_count ? pass.runs[index] : device_run{};
+}
 
-/// grid: (runs, value heads, parts of a head's values).
-template <std::uint32_t Keys>
-__global__ void __launch_bounds__(scan_threads) scan_kernel(const __grid_constant__ scan_args a) {
+/// grid: (runs, value heads, parts of a head's values). The kernel right before it makes this step's rows;
+/// which runs there are and what is kept of them was written before that one began.
+template <std::uint32_t Keys, bool Delta, bool Short>
+__global__ void __launch_bounds__(scan_block<Keys, Delta, Short>::threads)
+    scan_kernel(const __grid_constant__ scan_args a) {
   extern __shared__ float4 memory[];
-  __shared__ chunk_weights weights;
+  const device_run run = Short ? short_run(a.pass, blockIdx.x) : listed_run(a.pass, blockIdx.x);
+  scan_block<Keys, Delta, Short> block(a, run, *reinterpret_cast<scan_memory<Keys>*>(memory));
+  if (run.count > 0) block.begin();
   wait_for_previous_kernel();
   allow_next_kernel();
-  const device_run run = run_of(a.pass, blockIdx.x);
-  if (run.count == 0) return;
-  scan_block<Keys>(a, run, reinterpret_cast<staged_chunk<Keys>*>(memory), weights).walk();
+  if (run.count > 0) block.walk();
+}
+
+template <std::uint32_t Keys, bool Delta, bool Short>
+int launch(const scan_args& a, CUstream_st* stream) {
+  static_assert(sizeof(scan_memory<Keys>) <= 48 * 1024);
+  const std::uint32_t runs = Short ? a.pass.columns : a.pass.runs_max;
+  const dim3 grid(runs, a.value_heads, (a.value_length + block_values - 1) / block_values);
+  return launch_dependent(scan_kernel<Keys, Delta, Short>, grid,
+                          dim3(scan_block<Keys, Delta, Short>::threads), sizeof(scan_memory<Keys>), stream,
+                          a);
 }
 
 template <std::uint32_t Keys>
-int launch(const scan_args& a, CUstream_st* stream) {
-  constexpr std::size_t bytes = stages * sizeof(staged_chunk<Keys>);
-  static_assert(bytes <= 48 * 1024);
-  const std::uint32_t runs = a.pass.short_runs ? a.pass.columns : a.pass.runs_max;
-  const dim3 grid(runs, a.value_heads, (a.value_length + block_values - 1) / block_values);
-  return launch_dependent(scan_kernel<Keys>, grid, dim3(scan_threads), bytes, stream, a);
+int launch_keys(const scan_args& a, CUstream_st* stream) {
+  if (a.pass.short_runs)
+    return a.delta_net ? launch<Keys, true, true>(a, stream) : launch<Keys, false, true>(a, stream);
+  return a.delta_net ? launch<Keys, true, false>(a, stream) : launch<Keys, false, false>(a, stream);
 }
 
 }  // namespace
@@ -51,10 +62,9 @@ int launch_scan(const scan_args& a, CUstream_st* stream) {
                        a.kept.states % 4 == 0 && a.kept.keys % 4 == 0;
   if (!complete || !aligned || a.key_heads == 0 || a.value_heads % a.key_heads != 0)
     return cudaErrorInvalidValue;
-  if (a.key_length <= 32) return launch<32>(a, stream);
-  if (a.key_length <= 64) return launch<64>(a, stream);
-  if (a.key_length <= 128) return launch<128>(a, stream);
-  if (a.key_length <= device_key_length_max) return launch<device_key_length_max>(a, stream);
+  if (a.key_length <= 32) return launch_keys<32>(a, stream);
+  if (a.key_length <= 128) return launch_keys<128>(a, stream);
+  if (a.key_length <= device_key_length_max) return launch_keys<device_key_length_max>(a, stream);
   return cudaErrorInvalidValue;
 }
 

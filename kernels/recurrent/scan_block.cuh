@@ -1,379 +1,249 @@
 // The scan of layers with a state: a block has some values of a head of one run, and their part of the state
-// in registers, two values a thread and the keys in eight lanes. It goes through chunks of eight positions;
-// while it computes one, the next one's rows are on their way to shared memory.
+// in registers, two values a thread and the keys in eight lanes. It goes through chunks of eight positions:
+// whole ones with all rows together, which hides what a row waits for, and others row by row, by the same
+// operations in the same order.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-#include "kernels/device/bulk_copy.cuh"
-#include "kernels/recurrent/recurrent_layer.hpp"
+#include "kernels/recurrent/scan_stage.cuh"
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t scan_threads = 128;
-inline constexpr std::uint32_t key_lanes = 8;      ///< that share the keys of a value
-inline constexpr std::uint32_t thread_values = 2;  ///< of a thread
-inline constexpr std::uint32_t block_values = scan_threads / key_lanes * thread_values;
-inline constexpr std::uint32_t stages = 2;
-
-/// A chunk's rows in shared memory; those of offsets before the step's first are kept ones, without queries.
 template <std::uint32_t Keys>
-struct alignas(16) staged_chunk {
-  float keys[chunk_rows][Keys];
-  float queries[chunk_rows][Keys];
-  float values[chunk_rows][block_values];
-  float decays[chunk_rows];
-  float factors[chunk_rows];
-  wanted_state wanted;  ///< of the boundary behind it
+struct scan_memory {
+  staged_chunk<Keys> chunks[scan_stages];
+  chunk_weights weights;
+  union {
+    float updates[chunk_rows][block_values];  ///< of the open chunk, where rows come one by one
+    float sums[block_values][2][chunk_rows];  ///< of a whole one: what the state has for its keys and queries
+  };
 };
 
-struct chunk_weights {
-  float by_key[chunk_rows][chunk_rows];    ///< [t][i]: e^(l_t - l_i) k_t.k_i, i < t
-  float by_query[chunk_rows][chunk_rows];  ///< e^(l_t - l_i) q_t.k_i, i <= t
-  float shrunk[chunk_rows];                ///< e^l_t
-  float to_end[chunk_rows];                ///< e^(l_7 - l_i)
-  float sums[chunk_rows];                  ///< l_t
-};
-
-template <std::uint32_t Keys>
+/// `Short`: no run has more rows than a step with drafts, and each is computed row by row.
+template <std::uint32_t Keys, bool Delta, bool Short>
 class scan_block {
  public:
-  static constexpr std::uint32_t quads =
-      Keys / key_lanes / 4;  ///< float4 of keys that a thread has of a value
+  /// Of a thread: few rows want many bytes on their way, many rows many warps.
+  static constexpr std::uint32_t thread_values = Short ? 2 : 1;
+  static constexpr std::uint32_t threads = block_values / thread_values * key_lanes;
 
-  __device__ __forceinline__ scan_block(const scan_args& a, const device_run& run, staged_chunk<Keys>* chunks,
-                                        chunk_weights& weights)
+  __device__ __forceinline__ scan_block(const scan_args& a, const device_run& run, scan_memory<Keys>& memory)
       : a_(a),
-        run_(run),
-        chunks_(chunks),
-        weights_(weights),
-        head_(blockIdx.y),
-        key_head_(a.in_turn ? head_ % a.key_heads : head_ / (a.value_heads / a.key_heads)),
-        first_value_(blockIdx.z * block_values),
+        at_(a, run),
+        memory_(memory),
         lane_(threadIdx.x % key_lanes),
-        own_value_(first_value_ + threadIdx.x / key_lanes * thread_values),
-        slot_(a.kept.slots + static_cast<std::uint64_t>(run.slot) * a.kept.slot_stride) {}
+        local_value_(threadIdx.x / key_lanes * thread_values) {}
+
+  /// What was kept before this step.
+  __device__ __forceinline__ void begin() {
+    const std::int32_t boundary = chunk_of(at_.run.position);
+    const float* const from = at_.state(a_, boundary);
+#pragma unroll
+    for (std::uint32_t v = 0; v < thread_values; ++v) {
+#pragma unroll
+      for (std::uint32_t j = 0; j < quads; ++j) {
+        const std::uint32_t k = key_of(j);
+        const bool inside = boundary > 0 && k < a_.key_length && has(v);
+        state_[v][j] = inside ? *reinterpret_cast<const float4*>(
+                                    from + static_cast<std::uint64_t>(value_of(v)) * a_.key_length + k)
+                              : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+      }
+    }
+    // A value's eight lanes are its open chunk's eight rows. They come with the first chunk.
+    const std::int32_t position = boundary + static_cast<std::int32_t>(lane_);
+#pragma unroll
+    for (std::uint32_t v = 0; v < thread_values; ++v) {
+      const bool kept = position < at_.run.position && has(v);
+      if (kept)
+        stage_4(&memory_.updates[lane_][local_value_ + v], at_.update(a_, position) + value_of(v));
+      else
+        memory_.updates[lane_][local_value_ + v] = 0.0F;
+    }
+  }
 
   __device__ __forceinline__ void walk() {
-    const std::int32_t end = run_.position + run_.count;
-    std::int32_t begin =
-        run_.position / static_cast<std::int32_t>(chunk_rows) * static_cast<std::int32_t>(chunk_rows);
-    fetch(begin, end, 0);
-    copies_commit();
-    load_state(begin);
-    load_updates(begin);
-    for (std::uint32_t stage = 0; begin < end; begin += chunk_rows, stage ^= 1) {
-      const std::int32_t next = begin + static_cast<std::int32_t>(chunk_rows);
-      if (next < end) fetch(next, end, stage ^ 1);
-      copies_commit();
-      copies_wait<1>();
+    constexpr auto size = static_cast<std::int32_t>(chunk_rows);
+    std::int32_t begin = chunk_of(at_.run.position);
+    stage_chunk<threads>(a_, at_, begin, memory_.chunks[0]);
+    stage_commit();
+#pragma unroll 1
+    for (std::uint32_t stage = 0; begin < at_.end(); begin += size, stage ^= 1) {
+      const staged_chunk<Keys>& chunk = memory_.chunks[stage];
+      if (begin + size < at_.end()) stage_chunk<threads>(a_, at_, begin + size, memory_.chunks[stage ^ 1]);
+      stage_commit();
+      stage_wait();
       __syncthreads();
-      rows(begin, max(run_.position, begin), min(next, end), chunks_[stage]);
-      if (next <= end) advance(next, end, chunks_[stage]);
+      [[maybe_unused]] const bool whole = begin >= at_.run.position && begin + size <= at_.end();
+      if constexpr (!Short) {
+        if (whole)
+          whole_chunk(begin, chunk);
+        else
+          part_of_chunk(begin, chunk);
+      } else {
+        part_of_chunk(begin, chunk);
+      }
       __syncthreads();  // before the stage and the weights are written again
     }
   }
 
  private:
-  __device__ __forceinline__ const float* in_step(const float* rows, std::int32_t position) const {
-    return rows + static_cast<std::uint64_t>(run_.column + position - run_.position) * a_.stride;
+  static __device__ __forceinline__ std::int32_t chunk_of(std::int32_t position) {
+    return position / static_cast<std::int32_t>(chunk_rows) * static_cast<std::int32_t>(chunk_rows);
   }
-  __device__ __forceinline__ std::uint32_t place(std::int32_t position) const {
-    return static_cast<std::uint32_t>(position) % a_.kept.rows;
+  __device__ __forceinline__ std::uint32_t key_of(std::uint32_t quad) const {
+    return (quad * key_lanes + lane_) * 4;
   }
-  __device__ __forceinline__ float* kept_update(std::int32_t position) const {
-    return slot_ + a_.kept.updates +
-           (static_cast<std::uint64_t>(place(position)) * a_.value_heads + head_) * a_.value_length;
+  __device__ __forceinline__ std::uint32_t value_of(std::uint32_t v) const {
+    return at_.first_value + local_value_ + v;
   }
-  __device__ __forceinline__ float* state_at(std::int32_t boundary) const {
-    return slot_ + a_.kept.states +
-           static_cast<std::uint32_t>(boundary) / chunk_rows % a_.kept.state_count * a_.kept.state_values +
-           static_cast<std::uint64_t>(head_) * a_.value_length * a_.key_length;
+  __device__ __forceinline__ bool has(std::uint32_t v) const {
+    return value_of(v) < a_.value_length;
   }
 
-  /// Sends the chunk's rows up to `end` on their way. Thread by thread 16 bytes of a row.
-  __device__ __forceinline__ void fetch(std::int32_t begin, std::int32_t end, std::uint32_t stage) {
-    staged_chunk<Keys>& to = chunks_[stage];
-    constexpr std::uint32_t row_quads = Keys / 4;
-    for (std::uint32_t i = threadIdx.x; i < chunk_rows * row_quads; i += scan_threads) {
-      const std::uint32_t t = i / row_quads, k = i % row_quads * 4;
-      const std::int32_t position = begin + static_cast<std::int32_t>(t);
-      const bool inside = position < end && k < a_.key_length;
-      const bool in_run = position >= run_.position;
-      const std::uint32_t at = key_head_ * a_.key_length + k;
-      if (!inside) {
-        zero(&to.keys[t][k]);
-        zero(&to.queries[t][k]);
-      } else if (in_run) {
-        copy16(&to.keys[t][k], in_step(a_.keys, position) + at);
-        copy16(&to.queries[t][k], in_step(a_.queries, position) + at);
-      } else {
-        const std::uint64_t width = static_cast<std::uint64_t>(a_.key_heads) * a_.key_length;
-        copy16(&to.keys[t][k], slot_ + a_.kept.keys + place(position) * width + at);
-        zero(&to.queries[t][k]);
-      }
-    }
-    fetch_values(begin, end, to);
-    if (threadIdx.x < chunk_rows) fetch_gates(begin + static_cast<std::int32_t>(threadIdx.x), end, to);
-  }
-  __device__ __forceinline__ void fetch_values(std::int32_t begin, std::int32_t end, staged_chunk<Keys>& to) {
-    for (std::uint32_t i = threadIdx.x; i < chunk_rows * block_values; i += scan_threads) {
-      const std::uint32_t t = i / block_values, at = i % block_values, v = first_value_ + at;
-      const std::int32_t position = begin + static_cast<std::int32_t>(t);
-      const bool inside = position >= run_.position && position < end && v < a_.value_length;
-      if (inside)
-        copy4(&to.values[t][at],
-              in_step(a_.values, position) + static_cast<std::uint64_t>(head_) * a_.value_length + v);
-      else
-        to.values[t][at] = 0.0F;
-    }
-  }
-  /// Thread t has the chunk's row t.
-  __device__ __forceinline__ void fetch_gates(std::int32_t position, std::int32_t end,
-                                              staged_chunk<Keys>& to) {
-    const std::uint32_t t = threadIdx.x;
-    if (position < run_.position) {
-      copy4(&to.decays[t], slot_ + a_.kept.decays + place(position) * a_.value_heads + head_);
-    } else if (position < end) {
-      const std::uint64_t column = static_cast<std::uint64_t>(run_.column + position - run_.position);
-      copy4(&to.decays[t], a_.decays + column * a_.value_heads + head_);
-      copy4(&to.factors[t], a_.factors + column * a_.value_heads + head_);
-      if (t + 1 != chunk_rows) return;
-      const auto* const wanted = reinterpret_cast<const float*>(a_.pass.wanted + column);
-      copy4(reinterpret_cast<float*>(&to.wanted.position), wanted);
-      copy4(reinterpret_cast<float*>(&to.wanted.page), wanted + 1);
-    } else {
-      to.decays[t] = 0.0F;
-    }
-  }
-  static __device__ __forceinline__ void zero(float* to) {
-    *reinterpret_cast<float4*>(to) = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-  }
-  static __device__ __forceinline__ void copy16(float* to, const float* from) {
-    copy_16(shared_address_of(to), from);
-  }
-  static __device__ __forceinline__ void copy4(float* to, const float* from) {
-    copy_float(shared_address_of(to), from);
-  }
-  static __device__ __forceinline__ void copies_commit() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-  template <int Left>
-  static __device__ __forceinline__ void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
-  }
-
-  static __device__ __forceinline__ std::uint32_t key_of(std::uint32_t quad, std::uint32_t lane) {
-    return (quad * key_lanes + lane) * 4;
-  }
-  __device__ __forceinline__ bool has(std::uint32_t v) const { return own_value_ + v < a_.value_length; }
-
-  __device__ __forceinline__ void load_state(std::int32_t boundary) {
-    const float* const from = state_at(boundary);
+  __device__ __forceinline__ void whole_chunk(std::int32_t begin, const staged_chunk<Keys>& chunk) {
+    static_assert(thread_values == 1);
+    weigh_rows<threads>(chunk, 0, chunk_rows, memory_.weights);
 #pragma unroll
-    for (std::uint32_t v = 0; v < thread_values; ++v) {
-#pragma unroll
-      for (std::uint32_t j = 0; j < quads; ++j) {
-        const std::uint32_t k = key_of(j, lane_);
-        const bool inside = boundary > 0 && k < a_.key_length && has(v);
-        state_[v][j] = inside ? *reinterpret_cast<const float4*>(
-                                    from + static_cast<std::uint64_t>(own_value_ + v) * a_.key_length + k)
-                              : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-      }
-    }
-  }
-  /// What the open chunk's rows before the run have given.
-  __device__ __forceinline__ void load_updates(std::int32_t begin) {
-#pragma unroll
-    for (std::uint32_t t = 0; t < chunk_rows; ++t) {
-      const std::int32_t position = begin + static_cast<std::int32_t>(t);
-#pragma unroll
-      for (std::uint32_t v = 0; v < thread_values; ++v) {
-        const bool kept = position < run_.position && has(v);
-        updates_[t][v] = kept ? kept_update(position)[own_value_ + v] : 0.0F;
-      }
-    }
-  }
-
-  /// Rows at [from, to) of the chunk that begins at `begin`.
-  __device__ __forceinline__ void rows(std::int32_t begin, std::int32_t from, std::int32_t to,
-                                       const staged_chunk<Keys>& chunk) {
-    const auto first = static_cast<std::uint32_t>(from - begin), end = static_cast<std::uint32_t>(to - begin);
-    sum_decays(chunk);
-    multiply_rows(first, end, chunk);
-    float by_key[chunk_rows][thread_values], by_query[chunk_rows][thread_values];
-    read_state(first, end, chunk, by_key, by_query);
+    for (std::uint32_t first = 0; first < chunk_rows; first += chunk_rows / 2) read_rows(first, chunk);
     __syncthreads();
-    float out[thread_values] = {}, update[thread_values] = {};
+    float by_key[chunk_rows], by_query[chunk_rows], updates[chunk_rows][thread_values];
+    load_eight(memory_.sums[local_value_][0], by_key);
+    load_eight(memory_.sums[local_value_][1], by_query);
+    float out[thread_values] = {}, own[thread_values] = {};
 #pragma unroll
     for (std::uint32_t t = 0; t < chunk_rows; ++t) {
-      if (t < first || t >= end) continue;
+      float key_weights[chunk_rows], query_weights[chunk_rows];
+      if (Delta) load_eight(memory_.weights.by_key[t], key_weights);
+      load_eight(memory_.weights.by_query[t], query_weights);
+      const float value = chunk.values[t][local_value_];
+      float before = 0.0F, given = 0.0F;
 #pragma unroll
-      for (std::uint32_t v = 0; v < thread_values; ++v) {
-        const float value = chunk.values[t][own_value_ - first_value_ + v];
-        const float o = row(t, v, value, chunk.factors[t], by_key[t][v], by_query[t][v]);
-        out[v] = t == lane_ ? o : out[v];
-        update[v] = t == lane_ ? updates_[t][v] : update[v];
+      for (std::uint32_t i = 0; i < t; ++i) {
+        if (Delta) before = __fmaf_rn(key_weights[i], updates[i][0], before);
+        given = __fmaf_rn(query_weights[i], updates[i][0], given);
       }
+      const float u = update_of(t, value, chunk.factors[t], by_key[t], before);
+      const float o = result_of(t, value, by_query[t], __fmaf_rn(query_weights[t], u, given));
+      updates[t][0] = u;
+      out[0] = t == lane_ ? o : out[0];
+      own[0] = t == lane_ ? u : own[0];
     }
-    store_rows(begin, first, end, out, update);
+    store_row(begin + static_cast<std::int32_t>(lane_), out, own);
+    advance(begin, chunk, updates);
+  }
+  static __device__ __forceinline__ void load_eight(const float* from, float (&to)[chunk_rows]) {
+    const float4 low = *reinterpret_cast<const float4*>(from),
+                 high = *reinterpret_cast<const float4*>(from + 4);
+    to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+    to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
   }
 
-  /// A row of one value: what it adds to the state, and what it gives.
-  __device__ __forceinline__ float row(std::uint32_t t, std::uint32_t v, float value, float factor,
-                                       float by_key, float by_query) {
-    float u = __fmul_rn(factor, value);
-    if (a_.delta_net) {
-      float sum = 0.0F;
+  /// What the boundary's state has for the keys and queries of four rows, into shared memory: a lane of a
+  /// value's eight adds up one of the eight sums.
+  __device__ __forceinline__ void read_rows(std::uint32_t first, const staged_chunk<Keys>& chunk) {
+    constexpr std::uint32_t half = chunk_rows / 2;
+    float sums[chunk_rows];
 #pragma unroll
-      for (std::uint32_t i = 0; i < chunk_rows; ++i) {
-        if (i < t) sum = __fmaf_rn(weights_.by_key[t][i], updates_[i][v], sum);
-      }
-      const float rest = __fmaf_rn(-weights_.shrunk[t], by_key, value);
-      u = __fmul_rn(factor, __fadd_rn(rest, -sum));
-    }
-    updates_[t][v] = u;
-    float sum = 0.0F;
-#pragma unroll
-    for (std::uint32_t i = 0; i < chunk_rows; ++i) {
-      if (i <= t) sum = __fmaf_rn(weights_.by_query[t][i], updates_[i][v], sum);
-    }
-    const float o = __fmaf_rn(weights_.shrunk[t], by_query, sum);
-    return a_.skip == nullptr ? o : __fmaf_rn(a_.skip[head_], value, o);
-  }
-
-  /// Lane t of a value's has row t. Updates are kept as far as a later step can read them.
-  __device__ __forceinline__ void store_rows(std::int32_t begin, std::uint32_t first, std::uint32_t end,
-                                             const float (&out)[thread_values],
-                                             const float (&update)[thread_values]) const {
-    if (lane_ < first || lane_ >= end) return;
-    const std::int32_t position = begin + static_cast<std::int32_t>(lane_);
-    const std::uint64_t column = static_cast<std::uint64_t>(run_.column + position - run_.position);
-    float* const to = a_.out + column * a_.stride + static_cast<std::uint64_t>(head_) * a_.value_length;
-    const bool kept = position >= run_.position + run_.count - static_cast<std::int32_t>(a_.kept.rows);
-#pragma unroll
-    for (std::uint32_t v = 0; v < thread_values; ++v) {
-      if (!has(v)) continue;
-      to[own_value_ + v] = out[v];
-      if (kept) kept_update(position)[own_value_ + v] = update[v];
-    }
-    if (a_.pass.short_runs && keeps_keys()) keep_key(position);
-  }
-  __device__ __forceinline__ bool keeps_keys() const {
-    const bool first_of_key =
-        a_.in_turn ? head_ < a_.key_heads : head_ % (a_.value_heads / a_.key_heads) == 0;
-    return first_of_key && blockIdx.z == 0 && threadIdx.x < key_lanes;
-  }
-  __device__ __forceinline__ void keep_key(std::int32_t position) const {
-    const float* const from =
-        in_step(a_.keys, position) + static_cast<std::uint64_t>(key_head_) * a_.key_length;
-    float* const to =
-        slot_ + a_.kept.keys +
-        (static_cast<std::uint64_t>(place(position)) * a_.key_heads + key_head_) * a_.key_length;
-    for (std::uint32_t k = 0; k < a_.key_length; k += 4)
-      *reinterpret_cast<float4*>(to + k) = *reinterpret_cast<const float4*>(from + k);
-  }
-
-  /// The decays' sums from the chunk's beginning, and powers of them; every warp of its own, for itself.
-  __device__ __forceinline__ void sum_decays(const staged_chunk<Keys>& chunk) {
-    float sum = 0.0F;
-#pragma unroll
-    for (std::uint32_t t = 0; t < chunk_rows; ++t) {
-      sum = __fadd_rn(sum, chunk.decays[t]);
-      sums_[t] = sum;
-    }
-    if (threadIdx.x < chunk_rows) {
-      float own = 0.0F;
-#pragma unroll
-      for (std::uint32_t t = 0; t < chunk_rows; ++t) own = t == threadIdx.x ? sums_[t] : own;
-      weights_.shrunk[threadIdx.x] = expf(own);
-      weights_.to_end[threadIdx.x] = expf(__fadd_rn(sum, -own));
-    }
-  }
-
-  /// Products of the chunk's rows with each other, times powers of their decays: a warp has rows of its own.
-  __device__ __forceinline__ void multiply_rows(std::uint32_t first, std::uint32_t end,
-                                                const staged_chunk<Keys>& chunk) {
-    constexpr std::uint32_t warps = scan_threads / 32;
-    const std::uint32_t lane = threadIdx.x % 32;
-#pragma unroll
-    for (std::uint32_t half = 0; half < chunk_rows / warps; ++half) {
-      const std::uint32_t t = half * warps + threadIdx.x / 32;
-      if (t < first || t >= end) continue;
-      float sums[2 * chunk_rows] = {};
-      for (std::uint32_t k = lane * 4; k < Keys; k += 128) {
-        const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[t][k]);
-        const float4 query = *reinterpret_cast<const float4*>(&chunk.queries[t][k]);
-#pragma unroll
-        for (std::uint32_t i = 0; i < chunk_rows; ++i) {
-          const float4 other = *reinterpret_cast<const float4*>(&chunk.keys[i][k]);
-          sums[i] = add_product(key, other, sums[i]);
-          sums[chunk_rows + i] = add_product(query, other, sums[chunk_rows + i]);
-        }
-      }
-      const float total = reduce_sixteen(sums, lane);
-      // Lanes 2 n and 2 n + 1 have the n-th sum.
-      const std::uint32_t n = lane / 2, i = n % chunk_rows;
-      float own = 0.0F, other = 0.0F;
-#pragma unroll
-      for (std::uint32_t r = 0; r < chunk_rows; ++r) {
-        own = r == t ? sums_[r] : own;
-        other = r == i ? sums_[r] : other;
-      }
-      if (lane % 2 != 0 || i > t) continue;
-      const float weighted = __fmul_rn(expf(__fadd_rn(own, -other)), total);
-      (n < chunk_rows ? weights_.by_key : weights_.by_query)[t][i] = weighted;
-    }
-  }
-  static __device__ __forceinline__ float add_product(const float4& a, const float4& b, float sum) {
-    sum = __fmaf_rn(a.x, b.x, sum);
-    sum = __fmaf_rn(a.y, b.y, sum);
-    sum = __fmaf_rn(a.z, b.z, sum);
-    return __fmaf_rn(a.w, b.w, sum);
-  }
-  /// Sums over all lanes of sixteen values at once: lanes 2 n and 2 n + 1 get the n-th.
-  static __device__ __forceinline__ float reduce_sixteen(float (&x)[16], std::uint32_t lane) {
-#pragma unroll
-    for (std::uint32_t width = 8, bit = 16; width > 0; width /= 2, bit /= 2) {
-      const bool upper = (lane & bit) != 0;
-#pragma unroll
-      for (std::uint32_t i = 0; i < 8; ++i) {
-        if (i >= width) continue;
-        const float sent = upper ? x[i] : x[i + width];
-        const float kept = upper ? x[i + width] : x[i];
-        x[i] = __fadd_rn(kept, __shfl_xor_sync(0xFFFFFFFFU, sent, bit));
-      }
-    }
-    return __fadd_rn(x[0], __shfl_xor_sync(0xFFFFFFFFU, x[0], 1));
-  }
-
-  /// What the boundary's state has for the rows' keys and queries.
-  __device__ __forceinline__ void read_state(std::uint32_t first, std::uint32_t end,
-                                             const staged_chunk<Keys>& chunk,
-                                             float (&by_key)[chunk_rows][thread_values],
-                                             float (&by_query)[chunk_rows][thread_values]) const {
-#pragma unroll
-    for (std::uint32_t t = 0; t < chunk_rows; ++t) {
-      if (t < first || t >= end) continue;
-      float4 keys[thread_values] = {}, queries[thread_values] = {};
+    for (std::uint32_t r = 0; r < half; ++r) {
+      float4 keys = {}, queries = {};
 #pragma unroll
       for (std::uint32_t j = 0; j < quads; ++j) {
-        const std::uint32_t k = key_of(j, lane_);
-        const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[t][k]);
-        const float4 query = *reinterpret_cast<const float4*>(&chunk.queries[t][k]);
-#pragma unroll
-        for (std::uint32_t v = 0; v < thread_values; ++v) {
-          add_lanewise(keys[v], state_[v][j], key);
-          add_lanewise(queries[v], state_[v][j], query);
-        }
+        if (Delta)
+          add_lanewise(keys, state_[0][j],
+                       *reinterpret_cast<const float4*>(&chunk.keys[first + r][key_of(j)]));
+        add_lanewise(queries, state_[0][j],
+                     *reinterpret_cast<const float4*>(&chunk.queries[first + r][key_of(j)]));
       }
+      sums[r] = Delta ? sum_four(keys) : 0.0F;
+      sums[half + r] = sum_four(queries);
+    }
+#pragma unroll
+    for (std::uint32_t width = 4; width > 0; width /= 2) {
+      const bool upper = (lane_ & width) != 0;
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        if (i >= width) continue;
+        const float sent = upper ? sums[i] : sums[i + width];
+        const float kept = upper ? sums[i + width] : sums[i];
+        sums[i] = __fadd_rn(kept, __shfl_xor_sync(0xFFFFFFFFU, sent, width));
+      }
+    }
+    memory_.sums[local_value_][lane_ / half][first + lane_ % half] = sums[0];
+  }
+
+  /// The chunk's rows that the run has, one by one.
+  __device__ __forceinline__ void part_of_chunk(std::int32_t begin, const staged_chunk<Keys>& chunk) {
+    const auto first = static_cast<std::uint32_t>(max(at_.run.position - begin, 0));
+    const auto end =
+        static_cast<std::uint32_t>(min(at_.end() - begin, static_cast<std::int32_t>(chunk_rows)));
+    weigh_rows<threads>(chunk, first, end, memory_.weights);
+    __syncthreads();
+#pragma unroll 1
+    for (std::uint32_t t = first; t < end; ++t) {
+      float by_key[thread_values], by_query[thread_values], out[thread_values], own[thread_values];
+      read_state(t, chunk, by_key, by_query);
 #pragma unroll
       for (std::uint32_t v = 0; v < thread_values; ++v) {
-        if (a_.delta_net) by_key[t][v] = sum_lanes(keys[v]);
-        by_query[t][v] = sum_lanes(queries[v]);
+        const float value = chunk.values[t][local_value_ + v];
+        float before = 0.0F, given = 0.0F;
+#pragma unroll 1
+        for (std::uint32_t i = 0; i < t; ++i) {
+          const float u = memory_.updates[i][local_value_ + v];
+          if (Delta) before = __fmaf_rn(memory_.weights.by_key[t][i], u, before);
+          given = __fmaf_rn(memory_.weights.by_query[t][i], u, given);
+        }
+        own[v] = update_of(t, value, chunk.factors[t], by_key[v], before);
+        out[v] = result_of(t, value, by_query[v], __fmaf_rn(memory_.weights.by_query[t][t], own[v], given));
       }
+      if (lane_ == t) store_row(begin + static_cast<std::int32_t>(t), out, own);
+      __syncwarp();  // all have read what is there
+      if (lane_ == t) {
+#pragma unroll
+        for (std::uint32_t v = 0; v < thread_values; ++v) memory_.updates[t][local_value_ + v] = own[v];
+      }
+      __syncwarp();
+    }
+    if (end < chunk_rows) return;
+    float updates[chunk_rows][thread_values];
+#pragma unroll
+    for (std::uint32_t t = 0; t < chunk_rows; ++t) {
+#pragma unroll
+      for (std::uint32_t v = 0; v < thread_values; ++v) updates[t][v] = memory_.updates[t][local_value_ + v];
+    }
+    advance(begin, chunk, updates);
+  }
+
+  /// What a row adds to the state, `before` being what the chunk's rows before it have of its key.
+  __device__ __forceinline__ float update_of(std::uint32_t t, float value, float factor, float by_key,
+                                             float before) const {
+    if (!Delta) return __fmul_rn(factor, value);
+    const float rest = __fmaf_rn(-memory_.weights.shrunk[t], by_key, value);
+    return __fmul_rn(factor, __fadd_rn(rest, -before));
+  }
+  __device__ __forceinline__ float result_of(std::uint32_t t, float value, float by_query,
+                                             float given) const {
+    const float o = __fmaf_rn(memory_.weights.shrunk[t], by_query, given);
+    return a_.skip == nullptr ? o : __fmaf_rn(a_.skip[at_.head], value, o);
+  }
+
+  /// What the boundary's state has for a row's key and query.
+  __device__ __forceinline__ void read_state(std::uint32_t t, const staged_chunk<Keys>& chunk,
+                                             float (&by_key)[thread_values],
+                                             float (&by_query)[thread_values]) const {
+    float4 keys[thread_values] = {}, queries[thread_values] = {};
+#pragma unroll
+    for (std::uint32_t j = 0; j < quads; ++j) {
+      const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[t][key_of(j)]);
+      const float4 query = *reinterpret_cast<const float4*>(&chunk.queries[t][key_of(j)]);
+#pragma unroll
+      for (std::uint32_t v = 0; v < thread_values; ++v) {
+        if (Delta) add_lanewise(keys[v], state_[v][j], key);
+        add_lanewise(queries[v], state_[v][j], query);
+      }
+    }
+#pragma unroll
+    for (std::uint32_t v = 0; v < thread_values; ++v) {
+      by_key[v] = Delta ? sum_lanes(keys[v]) : 0.0F;
+      by_query[v] = sum_lanes(queries[v]);
     }
   }
   static __device__ __forceinline__ void add_lanewise(float4& sum, const float4& a, const float4& b) {
@@ -382,18 +252,48 @@ class scan_block {
     sum.z = __fmaf_rn(a.z, b.z, sum.z);
     sum.w = __fmaf_rn(a.w, b.w, sum.w);
   }
+  static __device__ __forceinline__ float sum_four(const float4& x) {
+    return __fadd_rn(__fadd_rn(x.x, x.y), __fadd_rn(x.z, x.w));
+  }
   static __device__ __forceinline__ float sum_lanes(const float4& x) {
-    float sum = __fadd_rn(__fadd_rn(x.x, x.y), __fadd_rn(x.z, x.w));
+    float sum = sum_four(x);
 #pragma unroll
-    for (std::uint32_t bit = 1; bit < key_lanes; bit *= 2)
+    for (std::uint32_t bit = key_lanes / 2; bit > 0; bit /= 2)
       sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFU, sum, bit));
     return sum;
   }
 
+  /// Of this thread's lane. Updates, and keys in short runs, are kept as far as a later step can read them.
+  __device__ __forceinline__ void store_row(std::int32_t position, const float (&out)[thread_values],
+                                            const float (&own)[thread_values]) const {
+    float* const to =
+        a_.out + at_.column(position) * a_.stride + static_cast<std::uint64_t>(at_.head) * a_.value_length;
+    const bool kept = Short || position >= at_.end() - static_cast<std::int32_t>(a_.kept.rows);
+#pragma unroll
+    for (std::uint32_t v = 0; v < thread_values; ++v) {
+      if (!has(v)) continue;
+      to[value_of(v)] = out[v];
+      if (kept) at_.update(a_, position)[value_of(v)] = own[v];
+    }
+    if (Short && keeps_keys()) keep_key(position);
+  }
+  /// Of the threads that store a row one for each of its key heads.
+  __device__ __forceinline__ bool keeps_keys() const {
+    const bool first_of_key =
+        a_.in_turn ? at_.head < a_.key_heads : at_.head % (a_.value_heads / a_.key_heads) == 0;
+    return first_of_key && blockIdx.z == 0 && threadIdx.x < key_lanes;
+  }
+  __device__ __forceinline__ void keep_key(std::int32_t position) const {
+    const float* const from = a_.keys + at_.column(position) * a_.stride + at_.key_head * a_.key_length;
+    float* const to = at_.key(a_, position);
+    for (std::uint32_t k = 0; k < a_.key_length; k += 4)
+      *reinterpret_cast<float4*>(to + k) = *reinterpret_cast<const float4*>(from + k);
+  }
+
   /// The state behind the chunk, to memory where a later step can go on from it or it is wanted in a page.
-  __device__ __forceinline__ void advance(std::int32_t boundary, std::int32_t end,
-                                          const staged_chunk<Keys>& chunk) {
-    const float shrunk = weights_.shrunk[chunk_rows - 1];
+  __device__ __forceinline__ void advance(std::int32_t begin, const staged_chunk<Keys>& chunk,
+                                          const float (&updates)[chunk_rows][thread_values]) {
+    const float shrunk = memory_.weights.shrunk[chunk_rows - 1];
 #pragma unroll
     for (std::uint32_t v = 0; v < thread_values; ++v) {
 #pragma unroll
@@ -408,22 +308,21 @@ class scan_block {
       float factors[thread_values];
 #pragma unroll
       for (std::uint32_t v = 0; v < thread_values; ++v)
-        factors[v] = __fmul_rn(updates_[i][v], weights_.to_end[i]);
+        factors[v] = __fmul_rn(updates[i][v], memory_.weights.to_end[i]);
 #pragma unroll
       for (std::uint32_t j = 0; j < quads; ++j) {
-        const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[i][key_of(j, lane_)]);
+        const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[i][key_of(j)]);
 #pragma unroll
-        for (std::uint32_t v = 0; v < thread_values; ++v) {
-          const float4 factor = make_float4(factors[v], factors[v], factors[v], factors[v]);
-          add_lanewise(state_[v][j], factor, key);
-        }
+        for (std::uint32_t v = 0; v < thread_values; ++v)
+          add_lanewise(state_[v][j], make_float4(factors[v], factors[v], factors[v], factors[v]), key);
       }
     }
+    const std::int32_t boundary = begin + static_cast<std::int32_t>(chunk_rows);
     const auto states = static_cast<std::int32_t>(a_.kept.state_count * chunk_rows);
-    if (boundary + states > end) store_state(state_at(boundary));
+    if (boundary + states > at_.end()) store_state(at_.state(a_, boundary));
     if (chunk.wanted.position != boundary) return;
     store_state(a_.kept.pages + static_cast<std::uint64_t>(chunk.wanted.page) * a_.kept.page_stride +
-                static_cast<std::uint64_t>(head_) * a_.value_length * a_.key_length);
+                static_cast<std::uint64_t>(at_.head) * a_.value_length * a_.key_length);
   }
   /// A page's part need not lie at a multiple of 16 bytes.
   __device__ __forceinline__ void store_state(float* to) const {
@@ -431,9 +330,8 @@ class scan_block {
     for (std::uint32_t v = 0; v < thread_values; ++v) {
 #pragma unroll
       for (std::uint32_t j = 0; j < quads; ++j) {
-        const std::uint32_t k = key_of(j, lane_);
-        if (!has(v) || k >= a_.key_length) continue;
-        float* const at = to + static_cast<std::uint64_t>(own_value_ + v) * a_.key_length + k;
+        if (!has(v) || key_of(j) >= a_.key_length) continue;
+        float* const at = to + static_cast<std::uint64_t>(value_of(v)) * a_.key_length + key_of(j);
         const float4& s = state_[v][j];
         if (reinterpret_cast<std::uintptr_t>(at) % sizeof(float4) == 0) {
           *reinterpret_cast<float4*>(at) = s;
@@ -447,15 +345,13 @@ class scan_block {
     }
   }
 
+  static constexpr std::uint32_t quads = Keys / key_lanes / 4;  ///< of keys, four a thread, of a value
+
   const scan_args& a_;
-  const device_run run_;
-  staged_chunk<Keys>* chunks_;
-  chunk_weights& weights_;
-  const std::uint32_t head_, key_head_, first_value_, lane_, own_value_;
-  float* const slot_;
+  const scan_place at_;
+  scan_memory<Keys>& memory_;
+  const std::uint32_t lane_, local_value_;
   float4 state_[thread_values][quads];
-  float updates_[chunk_rows][thread_values];
-  float sums_[chunk_rows];
 };
 
 }  // namespace orcd::kernels

@@ -86,6 +86,10 @@ kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_
   rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
   rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::rope_pairs_max;
   rope.magnitude = magnitudes_[rope_of_layer_[layer]];
+  if (turns_by_axes_[rope_of_layer_[layer]]) {
+    rope.turns = media_.turns;
+    rope.axes = media_.axes + rope_of_layer_[layer] * kernels::rope_pairs_max;
+  }
   if (!spec_.wide_head_norms && !has_other_head_norms(spec_)) {
     rope.q_norm = w.q_norm;
     rope.k_norm = w.k_norm;
@@ -113,6 +117,7 @@ kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, s
   attend.padded_width = rope.padded_width;
   attend.window = spec.window;
   attend.end = form_.end;
+  if (!spec_.pictures_in_windows_alone || spec.window > 0) attend.blocks = media_.seen;
   attend.scale = static_cast<float>(spec_.attention_scale);
   attend.softcap = static_cast<float>(spec_.attention_softcap);
   attend.sinks = weights_.layers[layer].sinks;

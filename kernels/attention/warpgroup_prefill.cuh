@@ -61,24 +61,30 @@ struct warpgroup_place {
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
       const std::uint32_t query = first + row() + 8 * r;
-      position[r] = query < queries ? last_position(a, query) : -1;
-      first_seen[r] = kernels::first_seen(max(position[r], 0), a.window);
+      position[r] = -1;
+      first_seen[r] = 0;
+      if (query >= queries) continue;
+      const seen_positions seen = seen_by(a, query);
+      position[r] = seen.last;
+      first_seen[r] = seen.first;
     }
-    const bool empty = first >= queries;
-    const std::int32_t low = empty ? -1 : last_position(a, first);
-    const std::int32_t high = empty ? -1 : last_position(a, min(first + warpgroup_queries, queries) - 1);
-    all_from = kernels::first_seen(max(high, 0), a.window);
-    all_to = low;
-    any_from = kernels::first_seen(max(low, 0), a.window);
-    any_to = high;
+    all_from = any_from = 0;
+    all_to = any_to = -1;
+    if (first >= queries) return;
+    const seen_positions low = seen_by(a, first);
+    const seen_positions high = seen_by(a, min(first + warpgroup_queries, queries) - 1);
+    all_from = high.first;
+    all_to = low.last;
+    any_from = low.first;
+    any_to = high.last;
   }
   /// Of its first query in the set.
   [[nodiscard]] static __device__ __forceinline__ std::uint32_t row() {
     return threadIdx.x % warpgroup_threads / 32 * 16 + threadIdx.x % 32 / 4;
   }
-  [[nodiscard]] __device__ __forceinline__ std::int32_t last_position(const attention_args_paged& a,
-                                                                      std::uint32_t query) const {
-    return last_seen(a, a.steps[column + query / (a.heads / a.kv_heads)].position);
+  [[nodiscard]] __device__ __forceinline__ seen_positions seen_by(const attention_args_paged& a,
+                                                                  std::uint32_t query) const {
+    return {a, column + query / (a.heads / a.kv_heads)};
   }
   /// Whether a query of the set sees a position of the span that begins there; whether all see all of it.
   [[nodiscard]] __device__ __forceinline__ bool any_sees(std::int32_t begin) const {

@@ -99,14 +99,30 @@ struct warp_place {
 #pragma unroll
       for (std::uint32_t c = 0; c < 2; ++c) {
         const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
-        mine[n].position[c] = -1;
-        mine[n].first_seen[c] = 0;
-        if (query >= queries) continue;
-        const seen_positions seen(a, column + query / group);
-        mine[n].position[c] = seen.last;
-        mine[n].first_seen[c] = seen.first;
+        mine[n].position[c] = query < queries ? seen_positions(a, column + query / group).last : -1;
+        mine[n].first_seen[c] = first_seen(max(mine[n].position[c], 0), a.window);
       }
     }
+  }
+  /// What the lane's two columns of a tile see, or, where there are blocks, no less than that.
+  [[nodiscard]] __device__ __forceinline__ lane_queries about_seen(const attention_args_paged& a,
+                                                                   std::uint32_t n) const {
+    lane_queries out = mine[n];
+    if (a.blocks != nullptr) out.first_seen[0] = out.first_seen[1] = 0;
+    return out;
+  }
+  /// The same exactly. With blocks it is read again, so that nobody keeps it in registers.
+  [[nodiscard]] __device__ __forceinline__ lane_queries exactly_seen(const attention_args_paged& a,
+                                                                     std::uint32_t n) const {
+    lane_queries out = mine[n];
+    if (a.blocks == nullptr) return out;
+#pragma unroll
+    for (std::uint32_t c = 0; c < 2; ++c) {
+      const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
+      if (query < queries)
+        out.first_seen[c] = seen_positions(a, column + query / (a.heads / a.kv_heads)).first;
+    }
+    return out;
   }
   /// Synchronizes the warps that read the same pages at the same time.
   __device__ __forceinline__ void sync_readers() const {
@@ -245,8 +261,8 @@ __device__ __forceinline__ void fold_span(const attention_args_paged& a, const w
   fold_factors factors[warp_tiles<W>][2];
 #pragma unroll
   for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
-    const span_states states =
-        span_softmax(scores[n], begin, score_form{a.scale, a.softcap}, at.mine[n], probabilities[n]);
+    const span_states states = span_softmax(scores[n], begin, score_form{a.scale, a.softcap},
+                                            at.exactly_seen(a, n), probabilities[n]);
 #pragma unroll
     for (std::uint32_t c = 0; c < 2; ++c) factors[n][c] = fold_state(sums.state[n][c], states.column[c]);
   }

@@ -12,6 +12,7 @@
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_steps.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
+#include "gpu/cuda/media/cuda_media.hpp"
 #include "gpu/memory/allocation_counter.hpp"
 #include "gpu/memory/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
@@ -85,6 +86,12 @@ class cuda_backend final : public engine::accelerator {
   }
   bool continue_adapter() override { return adapters_->go_on(); }
   void drop_adapter(std::uint32_t index) noexcept override { adapters_->drop(index); }
+  std::uint32_t media_blocks() const noexcept override { return media_ ? media_->blocks() : 0; }
+  void begin_medium(const engine::prepared_medium& medium, std::span<const std::uint32_t> blocks) override {
+    ORCD_ENSURE(media_.has_value());
+    media_->begin(medium, blocks);
+  }
+  bool continue_medium() override { return media_->go_on(); }
   void clear(std::uint32_t group, std::span<const engine::kv_page> pages) noexcept override {
     steps_->clear(group, pages);
   }
@@ -134,6 +141,7 @@ class cuda_backend final : public engine::accelerator {
   engine::shared_cache exported_cache_;
   cuda_weights weights_;
   std::optional<cuda_adapters> adapters_;
+  std::optional<cuda_media> media_;
   std::optional<cuda_forward> forward_;
   std::optional<cuda_steps> steps_;
   std::optional<residency_audit> audit_;
@@ -173,9 +181,14 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
       m, {config.slots, config.context_tokens, sampler_layout(m.spec, extents).end - logits - states,
           options_.kv_bytes_max, config.kv, kv_layout(m.spec, extents).bytes,
           cuda_adapters::bytes(m, config.adapters, extents)});
-  if (plan) plan->logits_bytes = logits;
-  if (plan) plan->states_bytes = states;
-  if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
+  if (!plan) return plan;
+  plan->logits_bytes = logits;
+  plan->states_bytes = states;
+  if (options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
+  const auto media = cuda_media::bytes(m.spec, config.media, extents);
+  if (!media) return media.error();
+  plan->media_bytes = *media;
+  if (config.media.encoder != nullptr) plan->pinned_bytes += media_upload::bytes(options_.pinned);
   return plan;
 }
 
@@ -190,8 +203,9 @@ engine::result<engine::memory_plan> cuda_backend::fitting_plan(const engine::mod
     engine::memory_plan needed = planned;
     if (imported) needed.weights_bytes = 0;
     if (config.cache.imported) needed.kv_bytes = 0;
-    const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(shapes),
-                                 {memory.free_bytes, memory.total_bytes, device_->info()});
+    const std::uint64_t staging =
+        std::max(imported ? 0 : upload_staging_bytes(shapes), cuda_media::staging_bytes(config.media));
+    const auto fits = check_vram(needed, staging, {memory.free_bytes, memory.total_bytes, device_->info()});
     if (fits) return planned;
     const auto shorter = with_shorter_steps(choices);
     if (!shorter) return fits.error();
@@ -238,6 +252,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
     steps_.reset();
     forward_.reset();
     adapters_.reset();
+    media_.reset();
     weights_arena_ = vram_arena();
     cache_arena_ = vram_arena();
     work_arena_ = vram_arena();
@@ -260,13 +275,19 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
   place_cache(config.cache);
   work_arena_ = vram_arena(device_->index(), sampler.end);
   place_weights(m, config.weights, progress);
-  forward_.emplace(m, weights_, extents_, work_arena_, cache_arena_, stream_.get(), options_.tap);
+  if (config.media.encoder != nullptr) {
+    upload_options upload;
+    upload.pinned = options_.pinned;
+    media_.emplace(m.spec, config.media, extents_, device_->index(), upload, stream_.get());
+  }
+  forward_.emplace(m, weights_, extents_, work_arena_, cache_arena_, stream_.get(), options_.tap,
+                   media_ ? media_->given() : given_media{});
   adapters_.emplace(m, config.adapters, extents_, device_->index(), stream_.get());
   forward_->use_adapters(*adapters_);
   forward_->ban(config.banned_tokens);
   const cuda_steps_options options{options_.pinned, options_.graphs && !options_.tap, options_.keep_logits};
   steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config, options, stream_.get(),
-                 *adapters_);
+                 *adapters_, media_ ? &*media_ : nullptr);
   if (m.spec.pooling) steps_->pool(m);
 }
 
@@ -354,6 +375,7 @@ void cuda_backend::watch_residency() {
   if (adapters_->arena().bytes() > 0) {
     audit_->watch("LoRA adapters", adapters_->arena().at<std::byte>(0), adapters_->arena().bytes());
   }
+  if (media_) audit_->watch("media", media_->arena().at<std::byte>(0), media_->arena().bytes());
   audit_->watch("workspace", work_arena_.at<std::byte>(0), work_arena_.bytes());
 }
 

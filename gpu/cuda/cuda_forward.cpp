@@ -37,7 +37,7 @@ std::uint32_t cuda_forward::columns_that_fit(const kernels::packed_matmul_args& 
 
 cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                            const vram_arena& work, const vram_arena& cache, cudaStream_t stream,
-                           layer_tap tap)
+                           layer_tap tap, const given_media& media)
     : model_(m),
       spec_(m.spec),
       weights_(weights),
@@ -46,7 +46,8 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       work_(work),
       stream_(stream),
       pages_(m.spec, extents, cache, work.at<std::int32_t>(layout_.page_tables), stream),
-      args_(m, weights, extents.context, layout_, work, pages_),
+      media_(media),
+      args_(m, weights, extents.context, layout_, work, pages_, media_),
       layer_inputs_(m.spec, weights, layout_, work, stream,
                     [this](kernels::packed_matmul_args& args, std::uint32_t columns) {
                       multiply(args, nullptr, columns);
@@ -116,11 +117,17 @@ void cuda_forward::embed(std::uint32_t columns) {
 void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
   prepare_adapters(columns);
   if (spec_.norms == engine::norm_placement::after) return run_post_norm(columns);
-  const auto* residual = at<float>(layout_.residual);
+  auto* residual = at<float>(layout_.residual);
   embed(columns);
   add_residual_lora(engine::lora_target::token_embd, 0, {}, columns);
-  if (spec_.layer_inputs > 0) layer_inputs_.make(steps(), columns);
+  if (spec_.layer_inputs > 0) {
+    // These are of the stream before it is scaled, which rows of media are not.
+    const auto scale = static_cast<float>(1.0 / spec_.embedding_scale);
+    if (pass.given > 0) media_.give(pass.given, residual, scale, stream_);
+    layer_inputs_.make(steps(), columns);
+  }
   scale_embeddings(columns);
+  if (pass.given > 0) media_.give(pass.given, residual, 1.0F, stream_);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   if (spec_.latent) sort_heads(columns);
   if (recurrence_.any())
@@ -134,6 +141,8 @@ void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
     } else {
       other_layer(layer, columns, pass);
     }
+    if (pass.given > 0 && layer < spec_.deepstack_layers)
+      media_.add_part(pass.given, residual, layer, stream_);
     tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
   }
 }
@@ -256,6 +265,7 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass
     decode.attend.q += std::uint64_t{prompts} * decode.attend.heads * decode.attend.padded_width;
     decode.attend.out += std::uint64_t{prompts} * decode.attend.out_stride;
     decode.rope.steps = decode.attend.steps = steps() + prompts;
+    if (decode.rope.turns != nullptr) decode.rope.turns += prompts;
     decode.rope.columns = decode.attend.columns = pass.decodes;
     decode.stored = pass.in_a_row;
     ORCD_CUDA(kernels::launch_attention_decode(decode, stream_));

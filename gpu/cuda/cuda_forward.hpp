@@ -26,6 +26,7 @@
 #include "gpu/cuda/cuda_recurrence.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
+#include "gpu/cuda/media/given_media.hpp"
 #include "gpu/cuda/vram_arena.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
@@ -74,6 +75,7 @@ struct pass_columns {
   std::uint32_t decodes = 0;  ///< columns of decoding sequences
   /// Some of those are of one sequence, at positions in a row; otherwise each is of another.
   bool in_a_row = false;
+  std::uint32_t given = 0;  ///< rows of media that stand in the place of columns' tokens, all of prompts
 };
 
 class cuda_forward {
@@ -81,7 +83,8 @@ class cuda_forward {
   /// `work` and `cache` hold at least work_layout::bytes and kv_layout::bytes; both are zero, but for pages
   /// of a cache that another engine has used.
   cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
-               const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
+               const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {},
+               const given_media& media = {});
 
   /// Steps add what these say; they outlive the object. Throws accelerator_failure.
   void use_adapters(cuda_adapters& adapters);
@@ -109,6 +112,7 @@ class cuda_forward {
   [[nodiscard]] bool is_one_kernel(std::uint32_t sequences) const noexcept;
 
   [[nodiscard]] kernels::step_token* steps() const noexcept { return at<kernels::step_token>(layout_.steps); }
+  [[nodiscard]] const given_media& media() const noexcept { return media_; }
   [[nodiscard]] std::int32_t* sample_rows() const noexcept { return at<std::int32_t>(layout_.sample_rows); }
   [[nodiscard]] const float* logits() const noexcept { return at<float>(layout_.logits); }
   /// A bit for each id that is never sampled; null if there is none.
@@ -230,6 +234,7 @@ class cuda_forward {
   const vram_arena& work_;
   cudaStream_t stream_;
   cuda_kv_pages pages_;
+  given_media media_;
   cuda_layer_args args_;
   cuda_layer_inputs layer_inputs_;
   cuda_recurrence recurrence_;

@@ -44,8 +44,8 @@ kernels::route_weighting weighting_of(engine::router_weighting weighting) {
 
 cuda_layer_args::cuda_layer_args(const engine::model& m, const cuda_weights& weights, std::uint32_t context,
                                  const work_layout& layout, const vram_arena& work,
-                                 const cuda_kv_pages& pages)
-    : spec_(m.spec), weights_(weights), layout_(layout), work_(work), pages_(pages) {
+                                 const cuda_kv_pages& pages, const given_media& media)
+    : spec_(m.spec), weights_(weights), layout_(layout), work_(work), pages_(pages), media_(media) {
   write_tables(m, context);
 }
 
@@ -97,6 +97,10 @@ kernels::rope_store_args cuda_layer_args::rope_of(std::uint32_t layer, std::uint
   rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
   rope.inv_freq = inv_freq_of(layer);
   rope.magnitude = magnitude_of(layer);
+  if (turns_by_axes_[rope_of_layer_[layer]]) {
+    rope.turns = media_.turns;
+    rope.axes = media_.axes + rope_of_layer_[layer] * kernels::rope_pairs_max;
+  }
   if (!spec_.wide_head_norms && !has_other_head_norms(spec_)) {
     rope.q_norm = w.q_norm;
     rope.k_norm = w.k_norm;
@@ -124,6 +128,7 @@ kernels::decode_attention_args cuda_layer_args::attention_of(std::uint32_t layer
   attend.width = spec.value_length;
   attend.padded_width = rope.padded_width;
   attend.window = spec.window;
+  if (!spec_.pictures_in_windows_alone || spec.window > 0) attend.blocks = media_.seen;
   attend.scale = static_cast<float>(spec_.attention_scale);
   attend.softcap = static_cast<float>(spec_.attention_softcap);
   attend.sinks = weights_.layers[layer].sinks;
@@ -294,6 +299,11 @@ void cuda_layer_args::write_tables(const engine::model& m, std::uint32_t context
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     magnitudes_.push_back(tables[i].magnitude);
+    // Without a projector all three positions are one.
+    turns_by_axes_.push_back(media_.axes != nullptr && !tables[i].axes.empty());
+    if (turns_by_axes_.back())
+      ORCD_CUDA(cudaMemcpy(media_.axes + i * kernels::rope_pairs_max, tables[i].axes.data(),
+                           tables[i].axes.size(), cudaMemcpyHostToDevice));
     if (tables[i].inv_freq.empty()) continue;
     ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::rope_pairs_max, tables[i].inv_freq.data(),
                          tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));

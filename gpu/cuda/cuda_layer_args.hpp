@@ -7,6 +7,7 @@
 
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_kv_pages.hpp"
+#include "gpu/cuda/media/given_media.hpp"
 #include "gpu/cuda/vram_arena.hpp"
 #include "gpu/plan/weight_layout.hpp"
 #include "gpu/plan/work_layout.hpp"
@@ -21,7 +22,8 @@ class cuda_layer_args {
   /// All but `m` outlive the object. Writes the tables of rotation, by copies that may still be under way
   /// when it returns.
   cuda_layer_args(const engine::model& m, const cuda_weights& weights, std::uint32_t context,
-                  const work_layout& layout, const vram_arena& work, const cuda_kv_pages& pages);
+                  const work_layout& layout, const vram_arena& work, const cuda_kv_pages& pages,
+                  const given_media& media);
 
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
   __half* norm_outside(kernels::packed_matmul_args& args) const;
@@ -67,8 +69,10 @@ class cuda_layer_args {
   const work_layout& layout_;
   const vram_arena& work_;
   const cuda_kv_pages& pages_;
+  const given_media& media_;
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   std::vector<float> magnitudes_;             ///< of each table
+  std::vector<bool> turns_by_axes_;           ///< of each table: its pairs have one of three positions
 };
 
 }  // namespace orcd::gpu

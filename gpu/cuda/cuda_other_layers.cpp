@@ -90,7 +90,7 @@ void cuda_forward::prepare_queries(std::uint32_t layer, std::uint32_t columns) c
 /// Whether the kernel that adds what a half gave to the stream also makes the next half's input.
 bool cuda_forward::enters_next() const noexcept {
   return spec_.post_norms && !spec_.parallel_halves && spec_.norm == engine::norm_kind::rms &&
-         (spec_.experts == 0 || spec_.dense_and_experts);
+         spec_.deepstack_layers == 0 && (spec_.experts == 0 || spec_.dense_and_experts);
 }
 
 /// The last product of a half, and what its adapters add: to the residual stream, or beside it and then its

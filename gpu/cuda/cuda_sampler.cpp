@@ -27,6 +27,8 @@ cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena
   to_.history_stride = context;
   to_.sample_rows = shared.sample_rows;
   to_.ticket = arena.at<std::uint32_t>(layout.ticket);
+  to_.turns = shared.turns;
+  to_.blocks = shared.blocks;
   args_.logits = shared.logits;
   args_.vocab = vocab;
   args_.asked = to_.asked;
@@ -104,7 +106,8 @@ void cuda_sampler::begin_decode(std::span<const decoding_sequence> sequences, st
     for (std::uint32_t i = 0; i < args.count; ++i) {
       const decoding_sequence& sequence = sequences[first + i];
       args.sequences[i] = {static_cast<std::int32_t>(sequence.slot), sequence.token,
-                           static_cast<std::int32_t>(sequence.position), sequence.sample};
+                           static_cast<std::int32_t>(sequence.position),
+                           static_cast<std::int32_t>(sequence.rotary_shift), sequence.sample};
     }
     ORCD_CUDA(kernels::launch_begin_decode(args, stream_));
   }
@@ -116,6 +119,7 @@ void cuda_sampler::begin_chunk(const engine::sequence_step& sequence, const kern
   args.to = to_;
   args.ticket = ticket;
   args.slot = static_cast<std::int32_t>(sequence.slot);
+  args.shift = static_cast<std::int32_t>(sequence.rotary_shift);
   for (std::size_t first = 0; first < sequence.tokens.size(); first += kernels::chunk_tokens_max) {
     const auto piece = sequence.tokens.subspan(
         first, std::min<std::size_t>(kernels::chunk_tokens_max, sequence.tokens.size() - first));

@@ -20,6 +20,7 @@ struct decoding_sequence {
   engine::token_id token = -1;  ///< -1: fed back on the device
   std::uint32_t position = 0;
   kernels::sample_request sample;
+  std::uint32_t rotary_shift = 0;  ///< engine::sequence_step::rotary_shift
   std::span<const engine::state_copy> states = {};  ///< of the step; until launch() returns
 };
 
@@ -35,6 +36,8 @@ struct forward_buffers {
   std::int32_t* sample_rows = nullptr;
   const float* logits = nullptr;
   const std::uint32_t* banned = nullptr;
+  kernels::step_turn* turns = nullptr;    ///< kernels::step_target::turns
+  kernels::seen_block* blocks = nullptr;  ///< kernels::step_target::blocks
 };
 
 class cuda_sampler {

@@ -26,15 +26,18 @@ void want_states(cuda_recurrence& recurrence, std::span<const decoding_sequence>
 cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
                        const cuda_extents& extents, std::uint32_t vocab,
                        const engine::accelerator_config& config, const cuda_steps_options& options,
-                       cudaStream_t stream, cuda_adapters& adapters)
+                       cudaStream_t stream, cuda_adapters& adapters, const cuda_media* media)
     : forward_(forward),
       adapters_(adapters),
+      media_(media),
       extents_(extents),
       vocab_(vocab),
       options_(options),
       stream_(stream),
       depth_(launch_depth),
-      sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
+      sampler_(layout, work,
+               {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned(),
+                forward.media().turns, forward.media().seen},
                vocab, extents.slots, extents.context, stream),
       ring_(extents.sampling(), depth_, options.pinned, sampler_.device_results()),
       choice_(vocab, extents.context, depth_, config.banned_tokens),
@@ -142,7 +145,7 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
                                  sequence.count());
     if (sequence.pool != nullptr) {
       enqueue_pooled(sequence, entry);
-    } else if (sequence.sample != nullptr && sequence.count() == sequence.samples) {
+    } else if (sequence.sample != nullptr && sequence.count() == sequence.samples && sequence.media.empty()) {
       add_decodes(sequence, entry);
     } else {
       add_chunk(sequence, entry);
@@ -187,14 +190,14 @@ void cuda_steps::add_decodes(const engine::sequence_step& sequence, std::uint32_
   in_a_row_ = in_a_row_ || sequence.samples > 1;
   for (std::uint32_t i = 0; i < sequence.samples; ++i) {
     decodes_.push_back({sequence.slot, sequence.tokens.empty() ? -1 : sequence.tokens[i],
-                        sequence.position + i, request_of(sequence, i, entry),
+                        sequence.position + i, request_of(sequence, i, entry), sequence.rotary_shift,
                         i == 0 ? sequence.states : std::span<const engine::state_copy>{}});
     decode_rows_.push_back(row_of(sequence, i, entry));
   }
 }
 
 void cuda_steps::add_chunk(const engine::sequence_step& sequence, std::uint32_t entry) {
-  ORCD_ENSURE(sequence.samples == 1);
+  ORCD_ENSURE(sequence.samples == 1 && (sequence.media.empty() || media_ != nullptr));
   chunks_.push_back({sequence, {}, {}});
   if (sequence.sample == nullptr) return;
   chunks_.back().request = request_of(sequence, 0, entry);
@@ -241,10 +244,12 @@ void cuda_steps::enqueue_pass(std::span<const prompt_chunk> chunks,
   chunk_columns_.clear();
   pass_rows_.clear();
   pass_place at;
+  std::uint32_t given = 0;
   for (const prompt_chunk& one : chunks) {
     const bool samples = one.part.sample != nullptr;
     sampler_.begin_chunk(one.part, samples ? &one.request : nullptr, ticket_of(launches_), at);
     forward_.recurrence().want(at.column, one.part.position, one.part.states);
+    if (!one.part.media.empty()) given += media_->place(one.part, at.column, given);
     pass_slots_.push_back(one.part.slot);
     chunk_columns_.push_back(one.part.count());
     if (samples) pass_rows_.push_back(one.row);
@@ -257,7 +262,7 @@ void cuda_steps::enqueue_pass(std::span<const prompt_chunk> chunks,
   if (!decodes.empty()) pass_rows_.insert(pass_rows_.end(), decode_rows_.begin(), decode_rows_.end());
   adapters_.begin_step(pass_slots_);
   const auto rows = static_cast<std::uint32_t>(pass_rows_.size());
-  forward_.prefill({chunk_columns_, static_cast<std::uint32_t>(decodes.size()), in_a_row_}, rows);
+  forward_.prefill({chunk_columns_, static_cast<std::uint32_t>(decodes.size()), in_a_row_, given}, rows);
   forward_.recurrence().forget_wanted();
   if (rows == 0) return;
   sampler_.sample(rows);

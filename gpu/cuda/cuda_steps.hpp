@@ -22,6 +22,7 @@
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_result_ring.hpp"
 #include "gpu/cuda/cuda_sampler.hpp"
+#include "gpu/cuda/media/cuda_media.hpp"
 #include "gpu/plan/step_costs.hpp"
 
 namespace orcd::gpu {
@@ -37,7 +38,8 @@ class cuda_steps {
   /// Allocates the ring and captures the graphs. `work` holds layout.end bytes.
   cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
              const cuda_extents& extents, std::uint32_t vocab, const engine::accelerator_config& config,
-             const cuda_steps_options& options, cudaStream_t stream, cuda_adapters& adapters);
+             const cuda_steps_options& options, cudaStream_t stream, cuda_adapters& adapters,
+             const cuda_media* media = nullptr);
   /// From now on every sequence is pooled. `m` outlives the object.
   void pool(const engine::model& m) {
     pooling_.emplace(m, extents_);
@@ -101,6 +103,7 @@ class cuda_steps {
 
   cuda_forward& forward_;
   cuda_adapters& adapters_;
+  const cuda_media* media_;  ///< null: no step has rows of media
   cuda_extents extents_;
   std::uint32_t vocab_;
   cuda_steps_options options_;

@@ -29,7 +29,7 @@ std::string hexadecimal(std::span<const std::uint32_t> words) {
 /// slot be copied while another is repacked.
 class uploader {
  public:
-  uploader(const weight_layout& layout, const vram_arena& arena, const upload_options& options);
+  uploader(std::span<const weight_piece> pieces, const vram_arena& arena, const upload_options& options);
   ~uploader();
   uploader(const uploader&) = delete;
   uploader& operator=(const uploader&) = delete;
@@ -58,10 +58,11 @@ class uploader {
   std::unique_ptr<slice_reader> reader_;
 };
 
-uploader::uploader(const weight_layout& layout, const vram_arena& arena, const upload_options& options)
+uploader::uploader(std::span<const weight_piece> pieces, const vram_arena& arena,
+                   const upload_options& options)
     : arena_(arena),
-      shape_(staging_for(layout.pieces)),
-      slices_(cut_slices(layout.pieces, shape_.slot_bytes)),
+      shape_(staging_for(pieces)),
+      slices_(cut_slices(pieces, shape_.slot_bytes)),
       raw_(shape_.bytes()) {
   if (options.pinned) {
     pinned_ = pinned_buffer(shape_.bytes());
@@ -163,8 +164,13 @@ cuda_weights upload_cuda_weights(const engine::model& m, const vram_arena& arena
                                  const upload_options& options,
                                  const std::function<void(unsigned percent)>& progress) {
   auto layout = layout_in(m, arena);
-  uploader(layout, arena, options).run(progress);
+  upload_pieces(layout.pieces, arena, options, progress);
   return std::move(layout.weights);
+}
+
+void upload_pieces(std::span<const weight_piece> pieces, const vram_arena& arena,
+                   const upload_options& options, const std::function<void(unsigned percent)>& progress) {
+  uploader(pieces, arena, options).run(progress);
 }
 
 cuda_weights place_cuda_weights(const engine::model& m, const vram_arena& arena) {

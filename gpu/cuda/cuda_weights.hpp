@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "engine/base/error.hpp"
@@ -30,6 +31,10 @@ struct upload_options {
 [[nodiscard]] cuda_weights upload_cuda_weights(const engine::model& m, const vram_arena& arena,
                                                const upload_options& options,
                                                const std::function<void(unsigned percent)>& progress);
+
+/// Fills the pieces' places in `arena`, as upload_cuda_weights() does.
+void upload_pieces(std::span<const weight_piece> pieces, const vram_arena& arena,
+                   const upload_options& options, const std::function<void(unsigned percent)>& progress);
 
 /// Where everything is in an arena that another process has filled in the same way.
 [[nodiscard]] cuda_weights place_cuda_weights(const engine::model& m, const vram_arena& arena);

@@ -18,6 +18,7 @@
 #include "gpu/host/host_tensors.hpp"
 #include "gpu/host/host_weights.hpp"
 #include "gpu/plan/latent_weights.hpp"
+#include "gpu/plan/media/media_layout.hpp"
 #include "gpu/plan/ternary_weights.hpp"
 #include "kernels/host/kernel_table.hpp"
 
@@ -37,7 +38,7 @@ std::uint32_t context_of(const engine::model& m, const engine::accelerator_confi
 /// Tokens that see each other are computed in one step, as are a medium's rows that do.
 std::uint32_t chunk_of(const engine::model& m, const engine::accelerator_config& config,
                        std::uint32_t usual) {
-  return m.spec.causal ? std::max(usual, host_media::rows_at_once(config.media)) : context_of(m, config);
+  return m.spec.causal ? std::max(usual, media_rows_at_once(config.media)) : context_of(m, config);
 }
 
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,

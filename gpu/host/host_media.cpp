@@ -28,11 +28,6 @@ std::uint64_t host_media::bytes(engine::media_room room) noexcept {
   return values_of(room) * sizeof(float) + host_tower::bytes(room.encoder->spec);
 }
 
-std::uint32_t host_media::rows_at_once(engine::media_room room) noexcept {
-  if (room.encoder == nullptr || !room.encoder->spec.rows_see_each_other) return 0;
-  return room.encoder->spec.view_rows_max();
-}
-
 void host_media::begin(const engine::prepared_medium& medium, std::span<const std::uint32_t> blocks) {
   blocks_.assign(blocks.begin(), blocks.end());
   tower_.begin(medium, [this](std::uint32_t index) { return row(blocks_, index); });

@@ -18,8 +18,6 @@ class host_media {
   /// `room.encoder` and `pool` outlive the object. Throws std::bad_alloc.
   host_media(const engine::model_spec& spec, engine::media_room room, kernels::host::thread_pool& pool);
   [[nodiscard]] static std::uint64_t bytes(engine::media_room room) noexcept;
-  /// Rows that must be in one step, because they see each other; 0: none must.
-  [[nodiscard]] static std::uint32_t rows_at_once(engine::media_room room) noexcept;
 
   void begin(const engine::prepared_medium& medium, std::span<const std::uint32_t> blocks);
   [[nodiscard]] bool go_on() { return tower_.go_on(); }

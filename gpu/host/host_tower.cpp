@@ -7,6 +7,7 @@
 #include "engine/base/ensure.hpp"
 #include "engine/media/prepare_picture.hpp"
 #include "gpu/host/host_tensors.hpp"
+#include "gpu/plan/media/media_layout.hpp"
 #include "kernels/host/gelu.hpp"
 #include "kernels/host/layer_norm.hpp"
 #include "kernels/host/rms_norm.hpp"
@@ -16,11 +17,6 @@ namespace orcd::gpu {
 namespace host = kernels::host;
 
 namespace {
-
-std::uint64_t merged_width(const engine::tower_spec& spec) noexcept {
-  const bool joins = spec.merge == engine::tower_merge::concatenate;
-  return joins ? spec.joined_width() : spec.width;
-}
 
 /// One row of a matrix, decoded.
 void decode(const engine::tensor_view& matrix, std::uint64_t row, float* out) {
@@ -119,7 +115,7 @@ void host_tower::embed() {
   deepstack_done_ = 0;
   const std::size_t values = std::size_t{3} * side * side;
   for (std::uint32_t i = 0; i < patches(); ++i) {
-    const patch_place at = layout_.places()[i];
+    const kernels::view_place at = layout_.places()[i];
     engine::copy_patch(view, spec_.pictures, at.column * side, at.line * side, pixel_values_,
                        {layers_.hidden() + i * values, values});
   }
@@ -160,7 +156,7 @@ void host_tower::embed_sound() {
 
 void host_tower::add_positions() {
   for (std::uint32_t i = 0; i < patches(); ++i) {
-    const patch_place at = layout_.places()[i];
+    const kernels::view_place at = layout_.places()[i];
     decode(tower_.weights.positions, at.line * layout_.columns() + at.column, layers_.normed());
     float* const to = layers_.stream() + std::size_t{i} * spec_.width;
     for (std::uint32_t c = 0; c < spec_.width; ++c) to[c] += layers_.normed()[c];
@@ -169,7 +165,7 @@ void host_tower::add_positions() {
 
 void host_tower::add_positions_by_side() {
   for (std::uint32_t i = 0; i < patches(); ++i) {
-    const patch_place at = layout_.places()[i];
+    const kernels::view_place at = layout_.places()[i];
     float* const to = layers_.stream() + std::size_t{i} * spec_.width;
     for (const std::uint64_t row : {std::uint64_t{at.column}, std::uint64_t{spec_.position_side} + at.line}) {
       decode(tower_.weights.positions, row, layers_.normed());

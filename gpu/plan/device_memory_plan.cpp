@@ -82,7 +82,7 @@ engine::result<void> check_vram(const engine::memory_plan& plan, std::uint64_t s
                                 const vram_supply& supply) {
   std::uint64_t required = saturating_sum(plan.weights_bytes, plan.kv_bytes);
   required = saturating_sum(required, saturating_sum(plan.workspace_bytes, plan.logits_bytes));
-  required = saturating_sum(required, plan.adapters_bytes);
+  required = saturating_sum(required, saturating_sum(plan.adapters_bytes, plan.media_bytes));
   required = saturating_sum(required, plan.states_bytes);
   required = saturating_sum(required, saturating_sum(staging_bytes, driver_reserve_bytes));
   if (required <= supply.free_bytes) return {};
@@ -90,11 +90,12 @@ engine::result<void> check_vram(const engine::memory_plan& plan, std::uint64_t s
       plan.adapters_bytes == 0 ? "" : ", LoRA adapters " + std::to_string(plan.adapters_bytes);
   const std::string states =
       plan.states_bytes == 0 ? "" : ", recurrent states " + std::to_string(plan.states_bytes);
+  const std::string media = plan.media_bytes == 0 ? "" : ", media " + std::to_string(plan.media_bytes);
   return error(errc::insufficient_vram,
                "the model needs " + std::to_string(required) + " bytes of VRAM (weights " +
                    std::to_string(plan.weights_bytes) + ", KV cache " + std::to_string(plan.kv_bytes) +
                    ", workspace " + std::to_string(plan.workspace_bytes) + ", logits " +
-                   std::to_string(plan.logits_bytes) + adapters + states + ", staging while loading " +
+                   std::to_string(plan.logits_bytes) + adapters + states + media + ", staging while loading " +
                    std::to_string(staging_bytes) + ", driver " + std::to_string(driver_reserve_bytes) +
                    "), available are " + std::to_string(supply.free_bytes) + " of " +
                    std::to_string(supply.total_bytes) + " on GPU " + describe({&supply.gpu, 1}));

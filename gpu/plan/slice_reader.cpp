@@ -39,7 +39,9 @@ void copy_slice(const weight_slice& slice, std::byte* to) {
     return;
   }
   if (piece.packed || piece.codes) {
-    const auto recode = piece.codes ? kernels::host::recode_as_i2_s : kernels::host::recode_as_q4_0;
+    const auto recode = piece.codes                            ? kernels::host::recode_as_i2_s
+                        : piece.sent == engine::ggml_type::f16 ? kernels::host::recode_as_f16
+                                                               : kernels::host::recode_as_q4_0;
     for (std::uint32_t r = 0; r < slice.rows; ++r)
       recode(piece.type, from + r * piece.row_bytes, piece.cols, to + r * piece.staged_row_bytes());
     return;

@@ -3,6 +3,7 @@
 #include "gpu/plan/draft_room.hpp"
 #include "gpu/plan/kept_layout.hpp"
 #include "gpu/plan/kv_layout.hpp"
+#include "gpu/plan/media/media_layout.hpp"
 #include "gpu/plan/mixed_layout.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "kernels/attention/attention_args.hpp"
@@ -84,13 +85,17 @@ step_choices choices_for(const engine::model_spec& spec, const engine::accelerat
   wanted.shortens = wanted.chunk_tokens == 0;
   if (wanted.shortens)
     wanted.chunk_tokens = engine::prompt_tokens_of(spec.experts, spec.experts_used, products_of(spec));
+  // Rows of a picture that see each other are computed in one step.
+  const std::uint32_t together = media_rows_at_once(config.media);
+  wanted.least = std::max(wanted.least, together);
+  wanted.chunk_tokens = std::max(wanted.chunk_tokens, together);
   return wanted;
 }
 
 std::optional<step_choices> with_shorter_steps(const step_choices& choices) noexcept {
-  if (!choices.shortens || choices.chunk_tokens <= engine::prompt_tokens_least) return std::nullopt;
+  if (!choices.shortens || choices.chunk_tokens <= choices.least) return std::nullopt;
   step_choices out = choices;
-  out.chunk_tokens = std::max(engine::prompt_tokens_least, choices.chunk_tokens / 2);
+  out.chunk_tokens = std::max(choices.least, choices.chunk_tokens / 2);
   return out;
 }
 

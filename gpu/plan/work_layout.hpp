@@ -23,6 +23,7 @@ struct step_choices {
   std::uint32_t chunk_tokens = 0;             ///< 0: the configuration's, or the best for the model
   std::optional<std::uint32_t> one_kernel{};  ///< cuda_extents::one_kernel
   bool shortens = false;                      ///< nobody asked for chunk_tokens, so that memory may decide
+  std::uint32_t least = engine::prompt_tokens_least;  ///< what memory may bring chunk_tokens down to
 };
 /// The decode program ends with the choice of a token, which models that embed or rank do not make; one that
 /// attends all to all takes a whole context at once.

@@ -56,7 +56,11 @@ struct rope_store_args {
   bool interleaved = false;
   const float* inv_freq = nullptr;  ///< [rope_dims / 2]
   float magnitude = 1.0F;
-  const float* q_norm = nullptr;  ///< [width] per-head RMS weights, or null
+  /// Of a model that turns heads by three positions: those of each column, and which of them a pair has.
+  /// Null: all pairs have the token's position.
+  const step_turn* turns = nullptr;    ///< [columns]
+  const std::uint8_t* axes = nullptr;  ///< [rope_dims / 2], with `turns`
+  const float* q_norm = nullptr;       ///< [width] per-head RMS weights, or null
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
   bool value_norm = false;        ///< values get an RMS norm without weights
@@ -75,8 +79,9 @@ struct attention_args_paged {
   std::uint32_t kv_heads = 0;
   std::uint32_t width = 0;
   std::uint32_t padded_width = 0;
-  std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
-  std::uint32_t end = 0;     ///< prefill without a mask: every token sees [0, end); 0 = causal
+  std::uint32_t window = 0;            ///< positions seen, the token's own included; 0 = all
+  std::uint32_t end = 0;               ///< prefill without a mask: every token sees [0, end); 0 = causal
+  const seen_block* blocks = nullptr;  ///< prefill: of each column; null: there are none
   float scale = 0.0F;
   float softcap = 0.0F;          ///< scores become c * tanh(score / c); 0 = none. Not in the decode program
   const float* sinks = nullptr;  ///< [heads] or null

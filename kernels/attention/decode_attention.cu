@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
   const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
   const step_token step = args.attend.steps[tile.column];
   if (threadIdx.x < args.rope.rope_dims / 2)
-    rope_cos_sin[threadIdx.x] = rope_cos_sin_of(args.rope, step.position, threadIdx.x);
+    rope_cos_sin[threadIdx.x] = rope_cos_sin_of(args.rope, tile.column, step.position, threadIdx.x);
   if (args.pages_asked > 0)
     prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, args.pages_asked, threadIdx.x,
                             blockDim.x);

@@ -40,7 +40,7 @@ __device__ void write_rotated(const latent_store_args& a, const float* from, std
   for (std::uint32_t i = lane; i < a.rotated; i += 32) head[i] = from[i];
   __syncwarp();
   rotate_head(
-      rope, [&](std::uint32_t pair) { return rope_cos_sin_of(rope, position, pair); }, head);
+      rope, [&](std::uint32_t pair) { return rope_cos_sin_of(rope, 0, position, pair); }, head);
   __syncwarp();
   for (std::uint32_t i = lane; i < width; i += 32) to[i] = to_half(i < a.rotated ? head[i] : 0.0F);
 }

@@ -23,9 +23,10 @@ template <std::uint32_t W>
 constexpr std::uint32_t prefill_blocks = W <= 96 ? 2 : 1;  ///< of a multiprocessor
 
 template <std::uint32_t W>
-__device__ __forceinline__ bool any_sees_span(const warp_place<W>& at, std::int32_t begin) {
-  bool sees = sees_span(at.mine[0], begin);
-  if constexpr (warp_tiles < W >> 1) sees = sees || sees_span(at.mine[1], begin);
+__device__ __forceinline__ bool any_sees_span(const attention_args_paged& a, const warp_place<W>& at,
+                                              std::int32_t begin) {
+  bool sees = sees_span(at.about_seen(a, 0), begin);
+  if constexpr (warp_tiles < W >> 1) sees = sees || sees_span(at.about_seen(a, 1), begin);
   return __any_sync(0xFFFFFFFFU, sees) != 0;
 }
 
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
     for (std::uint32_t span = 0; span < page_spans; ++span) {
       const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span * span_positions);
       at.sync_readers();
-      if (any_sees_span(at, begin)) {
+      if (any_sees_span(a, at, begin)) {
         const span_of_page<W, K, V> kv{place, span * span_positions};
         span_scores<W> scores;
         score_span<K>(at, kv, shared, scores);

@@ -32,10 +32,19 @@ struct prefill_shared {
   std::uint32_t pages[Sets];  ///< of each set: pages folded so far
 };
 
-/// The last position that a token sees.
-__device__ inline std::int32_t last_seen(const attention_args_paged& a, std::int32_t position) {
-  return a.end == 0 ? position : static_cast<std::int32_t>(a.end) - 1;
-}
+/// The first and the last position that a column's token sees. Neither falls from column to column.
+struct seen_positions {
+  std::int32_t first;
+  std::int32_t last;
+
+  __device__ __forceinline__ seen_positions(const attention_args_paged& a, std::uint32_t column)
+      : first(first_seen(max(a.steps[column].position, 0), a.window)), last(a.steps[column].position) {
+    if (a.end != 0) last = static_cast<std::int32_t>(a.end) - 1;
+    if (a.blocks == nullptr || a.blocks[column].end == 0) return;
+    first = min(first, a.blocks[column].first);
+    last = a.blocks[column].end - 1;
+  }
+};
 
 inline constexpr std::uint32_t grid_chunks_max = 64;
 
@@ -90,10 +99,30 @@ struct warp_place {
 #pragma unroll
       for (std::uint32_t c = 0; c < 2; ++c) {
         const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
-        mine[n].position[c] = query < queries ? last_seen(a, a.steps[column + query / group].position) : -1;
+        mine[n].position[c] = query < queries ? seen_positions(a, column + query / group).last : -1;
         mine[n].first_seen[c] = first_seen(max(mine[n].position[c], 0), a.window);
       }
     }
+  }
+  /// What the lane's two columns of a tile see, or, where there are blocks, no less than that.
+  [[nodiscard]] __device__ __forceinline__ lane_queries about_seen(const attention_args_paged& a,
+                                                                   std::uint32_t n) const {
+    lane_queries out = mine[n];
+    if (a.blocks != nullptr) out.first_seen[0] = out.first_seen[1] = 0;
+    return out;
+  }
+  /// The same exactly. With blocks it is read again, so that nobody keeps it in registers.
+  [[nodiscard]] __device__ __forceinline__ lane_queries exactly_seen(const attention_args_paged& a,
+                                                                     std::uint32_t n) const {
+    lane_queries out = mine[n];
+    if (a.blocks == nullptr) return out;
+#pragma unroll
+    for (std::uint32_t c = 0; c < 2; ++c) {
+      const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
+      if (query < queries)
+        out.first_seen[c] = seen_positions(a, column + query / (a.heads / a.kv_heads)).first;
+    }
+    return out;
   }
   /// Synchronizes the warps that read the same pages at the same time.
   __device__ __forceinline__ void sync_readers() const {
@@ -112,9 +141,8 @@ struct seen_pages {
                                         std::uint32_t queries, std::uint32_t begin, std::uint32_t count) {
     const std::uint32_t group = a.heads / a.kv_heads;
     const std::uint32_t end = min(begin + count, queries) - 1;
-    const step_token* const steps = a.steps + column;
-    const auto from = static_cast<std::uint32_t>(first_seen(steps[begin / group].position, a.window));
-    const auto to = static_cast<std::uint32_t>(last_seen(a, steps[end / group].position));
+    const auto from = static_cast<std::uint32_t>(seen_positions(a, column + begin / group).first);
+    const auto to = static_cast<std::uint32_t>(seen_positions(a, column + end / group).last);
     first = from / engine::kv_page_positions;
     last = to / engine::kv_page_positions;
     first_span = from % engine::kv_page_positions / span_positions;
@@ -233,8 +261,8 @@ __device__ __forceinline__ void fold_span(const attention_args_paged& a, const w
   fold_factors factors[warp_tiles<W>][2];
 #pragma unroll
   for (std::uint32_t n = 0; n < warp_tiles<W>; ++n) {
-    const span_states states =
-        span_softmax(scores[n], begin, score_form{a.scale, a.softcap}, at.mine[n], probabilities[n]);
+    const span_states states = span_softmax(scores[n], begin, score_form{a.scale, a.softcap},
+                                            at.exactly_seen(a, n), probabilities[n]);
 #pragma unroll
     for (std::uint32_t c = 0; c < 2; ++c) factors[n][c] = fold_state(sums.state[n][c], states.column[c]);
   }

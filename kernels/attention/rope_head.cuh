@@ -37,11 +37,13 @@ __device__ inline void norm_head(float (&v)[Values], const float* weight, std::u
   }
 }
 
-/// Cosine and sine of a pair's angle at a position, both times the table's magnitude.
-__device__ __forceinline__ float2 rope_cos_sin_of(const rope_store_args& a, std::int32_t position,
-                                                  std::uint32_t pair) {
+/// Cosine and sine of a pair's angle, both times the table's magnitude, of a column whose token is at a
+/// position.
+__device__ __forceinline__ float2 rope_cos_sin_of(const rope_store_args& a, std::uint32_t column,
+                                                  std::int32_t position, std::uint32_t pair) {
   float sine;
   float cosine;
+  if (a.turns != nullptr) position = a.turns[column].of[a.axes[pair]];
   sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &sine, &cosine);
   return {__fmul_rn(cosine, a.magnitude), __fmul_rn(sine, a.magnitude)};
 }

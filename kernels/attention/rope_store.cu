@@ -53,7 +53,7 @@ __device__ __forceinline__ void store_token(const rope_store_args& a, std::uint3
   if (step.position < 0) return;
   const std::int32_t page = page_id(a.cache, step);
   for (std::uint32_t pair = threadIdx.x; pair < a.rope_dims / 2; pair += 32 * block_warps)
-    shared.token.cos_sin[pair] = rope_cos_sin_of(a, step.position, pair);
+    shared.token.cos_sin[pair] = rope_cos_sin_of(a, column, step.position, pair);
   __syncthreads();
   float* const head = shared.token.heads[threadIdx.x / 32];
 #pragma unroll
@@ -118,7 +118,7 @@ bool valid_rope(const rope_store_args& a) {
          a.cache.page_table != nullptr && a.columns > 0 && a.heads > 0 && a.kv_heads > 0 && a.width > 0 &&
          a.width <= a.padded_width && a.padded_width <= head_width_max &&
          a.padded_width % head_width_step == 0 && a.rope_dims <= a.width && a.rope_dims % 2 == 0 &&
-         (a.rope_dims == 0 || a.inv_freq != nullptr);
+         (a.rope_dims == 0 || a.inv_freq != nullptr) && (a.turns == nullptr) == (a.axes == nullptr);
 }
 
 int launch_rope_store(const rope_store_args& a, CUstream_st* stream) {

@@ -47,9 +47,8 @@ struct warpgroup_place {
   std::uint32_t queries;          ///< of the chunk
   std::uint32_t first;            ///< query of the set
   std::int32_t position[2];       ///< the last that a query sees; -1: there is no such query
-  std::int32_t first_seen[2];     ///< the lowest
-  std::int32_t all_from, all_to;  ///< what all queries of the set see
-  std::int32_t any_from, any_to;  ///< what one of them does
+  std::int32_t all_from, all_to;  ///< what all queries of the set see, or less
+  std::int32_t any_from, any_to;  ///< what one of them does, or more
 
   __device__ __forceinline__ warpgroup_place(const attention_args_paged& a, const chunk_place& chunk,
                                              std::uint32_t sets, std::uint32_t workers)
@@ -61,24 +60,29 @@ struct warpgroup_place {
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
       const std::uint32_t query = first + row() + 8 * r;
-      position[r] = query < queries ? last_position(a, query) : -1;
-      first_seen[r] = kernels::first_seen(max(position[r], 0), a.window);
+      position[r] = query < queries ? seen_by(a, query).last : -1;
     }
     const bool empty = first >= queries;
-    const std::int32_t low = empty ? -1 : last_position(a, first);
-    const std::int32_t high = empty ? -1 : last_position(a, min(first + warpgroup_queries, queries) - 1);
-    all_from = kernels::first_seen(max(high, 0), a.window);
-    all_to = low;
-    any_from = kernels::first_seen(max(low, 0), a.window);
-    any_to = high;
+    all_to = empty ? -1 : seen_by(a, first).last;
+    any_to = empty ? -1 : seen_by(a, min(first + warpgroup_queries, queries) - 1).last;
+    all_from = first_seen(max(any_to, 0), a.window);
+    // A query of a block sees more than one at the last position that it sees.
+    any_from = a.blocks == nullptr ? first_seen(max(all_to, 0), a.window) : 0;
+  }
+  /// The lowest position that a query sees. With blocks it is read again, so that nobody keeps it in registers.
+  [[nodiscard]] __device__ __forceinline__ std::int32_t first_of(const attention_args_paged& a,
+                                                                 std::uint32_t r) const {
+    const std::uint32_t query = first + row() + 8 * r;
+    if (a.blocks == nullptr || query >= queries) return first_seen(max(position[r], 0), a.window);
+    return seen_by(a, query).first;
   }
   /// Of its first query in the set.
   [[nodiscard]] static __device__ __forceinline__ std::uint32_t row() {
     return threadIdx.x % warpgroup_threads / 32 * 16 + threadIdx.x % 32 / 4;
   }
-  [[nodiscard]] __device__ __forceinline__ std::int32_t last_position(const attention_args_paged& a,
-                                                                      std::uint32_t query) const {
-    return last_seen(a, a.steps[column + query / (a.heads / a.kv_heads)].position);
+  [[nodiscard]] __device__ __forceinline__ seen_positions seen_by(const attention_args_paged& a,
+                                                                  std::uint32_t query) const {
+    return {a, column + query / (a.heads / a.kv_heads)};
   }
   /// Whether a query of the set sees a position of the span that begins there; whether all see all of it.
   [[nodiscard]] __device__ __forceinline__ bool any_sees(std::int32_t begin) const {
@@ -180,20 +184,23 @@ __device__ __forceinline__ float sum_of_span(const float (&p)[2][4]) {
 
 template <bool Masked>
 __device__ __forceinline__ query_span softmax_of_span(float (&scores)[16], std::int32_t begin,
-                                                      const score_form& form, const warpgroup_place& at) {
+                                                      const attention_args_paged& a,
+                                                      const warpgroup_place& at) {
   query_span out;
+  const score_form form{a.scale, a.softcap};
   form.apply(scores);
   const float factor = form.factor();
 #pragma unroll
   for (std::uint32_t r = 0; r < 2; ++r) {
     float maximum = -INFINITY;
+    const std::int32_t from = Masked ? at.first_of(a, r) : 0;
 #pragma unroll
     for (std::uint32_t i = 0; i < 8; ++i) {
       float& score = scores[4 * (i / 2) + 2 * r + i % 2];
       if constexpr (Masked) {
         const auto row = 8 * (i / 2) + 2 * (threadIdx.x % 4) + i % 2;
         const std::int32_t position = begin + static_cast<std::int32_t>(position_of_row(row));
-        if (position > at.position[r] || position < at.first_seen[r]) score = -INFINITY;
+        if (position > at.position[r] || position < from) score = -INFINITY;
       }
       maximum = fmaxf(maximum, score);
     }
@@ -248,9 +255,8 @@ template <class Shared>
 __device__ __forceinline__ void fold_span_of_set(const attention_args_paged& a, const warpgroup_place& at,
                                                  std::uint32_t span, std::int32_t begin, float (&scores)[16],
                                                  warpgroup_sums<Shared::width>& sums) {
-  const score_form form{a.scale, a.softcap};
-  const query_span mine = at.all_see(begin) ? softmax_of_span<false>(scores, begin, form, at)
-                                            : softmax_of_span<true>(scores, begin, form, at);
+  const query_span mine = at.all_see(begin) ? softmax_of_span<false>(scores, begin, a, at)
+                                            : softmax_of_span<true>(scores, begin, a, at);
   fold_factors factors[2];
 #pragma unroll
   for (std::uint32_t r = 0; r < 2; ++r) factors[r] = fold_state(sums.state[r], mine.state[r]);

@@ -82,7 +82,7 @@ __device__ __forceinline__ void update_rope_cos_sin(const decode_program& progra
   for (std::uint32_t sequence = 0; sequence < sequences_of<MaxSequences>(program); ++sequence) {
     if (threadIdx.x < a.rope_dims / 2)
       cos_sin_of_sequence<MaxSequences>(program, sequence)[threadIdx.x] =
-          rope_cos_sin_of(a, header().steps[sequence].position, threadIdx.x);
+          rope_cos_sin_of(a, sequence, header().steps[sequence].position, threadIdx.x);
   }
   sync_workers();
   if (threadIdx.x == 0) header().known_rope_table = a.inv_freq;

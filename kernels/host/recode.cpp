@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/host/half.hpp"
 #include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels::host {
@@ -100,6 +101,15 @@ void recode_as_i2_s(ggml_type type, const std::byte* row, std::uint32_t cols, st
                                         codes[i + j + 96]);
     }
   });
+}
+
+void recode_as_f16(ggml_type, const std::byte* row, std::uint32_t cols, std::byte* out) {
+  for (std::uint32_t i = 0; i < cols; ++i) {
+    float value = 0.0F;
+    std::memcpy(&value, row + i * sizeof value, sizeof value);
+    const std::uint16_t half = float_to_half(value);
+    std::memcpy(out + i * sizeof half, &half, sizeof half);
+  }
 }
 
 }  // namespace orcd::kernels::host

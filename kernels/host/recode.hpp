@@ -1,4 +1,4 @@
-// Formats of one or two bits a value, written as blocks that device code reads. Exact; any thread.
+// Rows in another type than the file's, as device code reads them. Exact but for f16; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +14,8 @@ void recode_as_q4_0(engine::ggml_type type, const std::byte* row, std::uint32_t 
 
 /// The codes of a row of TQ1_0, TQ2_0 or I2_S in I2_S's order, without any scale; `out` has cols / 4 bytes.
 void recode_as_i2_s(engine::ggml_type type, const std::byte* row, std::uint32_t cols, std::byte* out);
+
+/// A row of F32 rounded to F16; `out` has cols * 2 bytes. What is beyond F16 becomes infinite.
+void recode_as_f16(engine::ggml_type type, const std::byte* row, std::uint32_t cols, std::byte* out);
 
 }  // namespace orcd::kernels::host

@@ -12,6 +12,14 @@ constexpr std::uint32_t chunk_threads = 256;
 static_assert(sizeof(begin_decode_args) <= parameter_bytes_max);
 static_assert(sizeof(begin_chunk_args) <= parameter_bytes_max);
 
+/// What no medium changes.
+__device__ __forceinline__ void write_place(const step_target& to, std::uint32_t column,
+                                            std::int32_t position, std::int32_t shift) {
+  const std::int32_t turned = position - shift;
+  if (to.turns != nullptr) to.turns[column] = {{turned, turned, turned}};
+  if (to.blocks != nullptr) to.blocks[column] = {0, 0};
+}
+
 __global__ void __launch_bounds__(decode_sequences_max) begin_decode_kernel(const begin_decode_args a) {
   wait_for_previous_kernel();
   allow_next_kernel();
@@ -32,6 +40,7 @@ __global__ void __launch_bounds__(decode_sequences_max) begin_decode_kernel(cons
   }
   const std::uint32_t row = a.row + threadIdx.x;
   a.to.steps[a.first + threadIdx.x] = {token, position, sequence.slot};
+  write_place(a.to, a.first + threadIdx.x, position, sequence.shift);
   a.to.sample_rows[row] = static_cast<std::int32_t>(a.first + threadIdx.x);
   sample_column& asked = a.to.asked[row];
   asked.request = sequence.sample;
@@ -46,7 +55,8 @@ __global__ void __launch_bounds__(chunk_threads) begin_chunk_kernel(const begin_
   std::int32_t* history = a.to.history + static_cast<std::uint64_t>(a.slot) * a.to.history_stride;
   for (std::uint32_t i = threadIdx.x; i < a.count; i += chunk_threads) {
     const std::int32_t position = a.position + static_cast<std::int32_t>(i);
-    a.to.steps[a.first + i] = {a.tokens[i], position, a.slot};
+    a.to.steps[a.first + i] = {max(a.tokens[i], 0), position, a.slot};
+    write_place(a.to, a.first + i, position, a.shift);
     history[position] = a.tokens[i];
   }
   if (threadIdx.x != 0) return;

@@ -24,6 +24,8 @@ struct step_target {
   std::uint32_t history_stride = 0;
   std::int32_t* sample_rows = nullptr;  ///< [columns that sample]: those columns
   std::uint32_t* ticket = nullptr;      ///< of the step
+  step_turn* turns = nullptr;           ///< [columns], of a model that turns heads by three positions
+  seen_block* blocks = nullptr;         ///< [columns], of a model with rows that see each other
 };
 
 /// One token of a decode step: a sequence's only one, or one of several in a row, none of which is fed back.
@@ -32,6 +34,7 @@ struct decode_sequence {
   std::int32_t slot = 0;
   std::int32_t token = -1;    ///< -1: the token that the device chose last in this slot, at the next position
   std::int32_t position = 0;  ///< ignored when the token is fed back
+  std::int32_t shift = 0;     ///< by how much what turns heads is less than the position
   sample_request sample;
 };
 
@@ -48,13 +51,15 @@ struct begin_decode_args {
 };
 [[nodiscard]] int launch_begin_decode(const begin_decode_args& args, CUstream_st* stream);
 
-/// A piece of a prompt chunk: consecutive positions of one slot.
+/// A piece of a prompt chunk: consecutive positions of one slot. A token below 0 stands for the row of a
+/// medium; the forward pass is told of token 0 there.
 struct begin_chunk_args {
   step_target to;
   std::uint32_t first = 0;  ///< column of tokens[0]
   std::uint32_t count = 0;
   std::int32_t slot = 0;
   std::int32_t position = 0;  ///< of tokens[0]
+  std::int32_t shift = 0;     ///< as decode_sequence has it
   std::uint32_t ticket = 0;
   std::uint32_t samples = 0;  ///< 1: the last of these tokens ends the chunk, and the next token is wanted
   std::uint32_t row = 0;      ///< then: of it among the columns that sample

@@ -62,6 +62,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'kernels/layer/expert_groups': (),
     'kernels/layer': ('kernels/images', 'kernels/layer/expert_groups'),
     'kernels/sample': ('kernels/device',),
+    # Of pictures and sounds.
+    'kernels/tower': ('kernels/attention',),
     'kernels/decode_program': ('kernels/attention', 'kernels/layer', 'kernels/sample'),
     'kernels/host': ('kernels/product/quant_blocks', 'kernels/product/quant_grids',
                      'kernels/layer/expert_groups'),

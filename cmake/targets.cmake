@@ -9,8 +9,9 @@ endif()
 # Tests with names of their own that another test of their target has, too: regular expressions. They are
 # compiled alone. Tests use whole namespaces, so that their own words do not tell what meets.
 set(orcd_tests_compiled_alone
-    "test/gpu/(gpu_main|cuda/(cuda_growth|weights)_test)"
-    "test/gpu/kernels/(head_norm|latent_attention|lora|sample|stream)_test"
+    "test/gpu/(gpu_main|cuda/(cuda_growth|cuda_media|weights)_test)"
+    "test/gpu/kernels/(head_norm|latent_attention|lora|sample|stream|turned_columns)_test"
+    "test/gpu/kernels/(tower|tower_attention)_test"
     "test/http/(http_interleavings|traces_told)"
     "test/support/test_main"
     "test/unit/app/(options/(failover_options|lora_options|parse_options)|process/narration)_test"

@@ -235,9 +235,6 @@ class parser {
     if (out_.gpu && out_.vram_mib > 0) {
       return usage_error("--gpu and --vram-mib exclude each other: one asks the driver, the other says it");
     }
-    if (!out_.projector.empty() && (out_.gpu || out_.vram_mib > 0 || out_.failover)) {
-      return usage_error("--mmproj is of the host backend: no GPU takes projectors");
-    }
     if (out_.adapters == 0 && std::find(used_.begin(), used_.end(), "--max-lora-rank") != used_.end()) {
       return usage_error("--max-lora-rank is for the adapters of --max-loras");
     }

@@ -138,8 +138,8 @@ doctor_report examine(const engine::gguf_file& file, const inspect_arguments& ar
   doctor_report out;
   const auto projector = describe_projector(file);
   if (projector && *projector) {
-    out.model = **projector;
-    out.cuda_problems.emplace_back("the cuda backend takes no projectors yet");
+    out.model = (*projector)->sentence;
+    if (!(*projector)->cuda_problem.empty()) out.cuda_problems.push_back((*projector)->cuda_problem);
     return out;
   }
   if (const auto is_model = engine::check_is_model(file); !is_model) {

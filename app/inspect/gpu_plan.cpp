@@ -10,6 +10,7 @@
 #include "gpu/plan/draft_room.hpp"
 #include "gpu/plan/kv_layout.hpp"
 #include "gpu/plan/latent_weights.hpp"
+#include "gpu/plan/media/media_layout.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/work_layout.hpp"
 
@@ -31,6 +32,7 @@ engine::accelerator_config config_of(const gpu_plan_request& request, std::uint3
   config.draft_tokens = gpu::draft_tokens_wanted;
   config.chunk_tokens = request.chunk_tokens;
   config.boundaries = request.boundaries;
+  config.media = request.media;
   config.window_groups = !request.shared_weights;  // as app/worker/weights_role.cpp has it
   return config;
 }
@@ -66,8 +68,9 @@ engine_bytes bytes_of(const engine::model_spec& spec, const gpu_plan_request& re
 std::uint64_t required_of(const gpu_plan& plan, const engine_bytes& bytes) noexcept {
   const std::uint64_t work = saturating_sum(saturating_sum(bytes.workspace, bytes.states),
                                             saturating_sum(plan.logits_bytes, bytes.drafts));
-  const std::uint64_t engine =
-      saturating_sum(saturating_sum(bytes.kv, work), saturating_sum(plan.adapters_bytes, plan.context_bytes));
+  const std::uint64_t beside =
+      saturating_sum(saturating_sum(plan.adapters_bytes, plan.media_bytes), plan.context_bytes);
+  const std::uint64_t engine = saturating_sum(saturating_sum(bytes.kv, work), beside);
   const std::uint64_t all = saturating_sum(saturating_product(plan.engines, engine),
                                            saturating_product(plan.copies, plan.weights_bytes));
   return saturating_sum(all, plan.reserve_bytes);
@@ -125,6 +128,7 @@ void choose_steps(const engine::model& m, const gpu_plan_request& request, gpu_p
     const gpu::cuda_extents extents = gpu::extents_for(m.spec, config, *choices);
     plan.adapters_bytes =
         gpu::adapter_arena(m, request.adapters, layout, request.slots, extents.adapted_columns()).bytes;
+    plan.media_bytes = gpu::media_layout(m.spec, request.media, extents).bytes;
     const engine_bytes bytes = bytes_of(m.spec, request, request.context, request.kv_pages, *choices);
     plan.kv = gpu::kv_groups_of(m.spec, extents).geometry;
     plan.kv_bytes = bytes.kv;
@@ -146,6 +150,8 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   one.kv = request.kv;
   const auto planned = gpu::plan_device_memory(gpu::with_parted_shapes(m), one);
   if (!planned) return planned.error();
+  const auto media = gpu::media_arena_bytes(m.spec, request.media, {});
+  if (!media) return media.error();
   gpu_plan out;
   out.engines = request.engines;
   out.copies = request.shared_weights ? 1 : request.engines;

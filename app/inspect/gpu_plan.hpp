@@ -24,6 +24,7 @@ struct gpu_plan_request {
   std::uint32_t kv_pages = 0;      ///< of the KV cache; 0 = a context's worth for every slot
   std::uint32_t chunk_tokens = 0;  ///< prompt tokens a step; 0 = as a worker chooses
   engine::boundary_budget boundaries{};
+  engine::media_room media{};
   std::uint32_t engines = 1;
   bool shared_weights = false;                ///< one copy, whatever the number of engines
   std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU
@@ -37,6 +38,7 @@ struct gpu_plan {
   engine::kv_geometry kv{};
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;
+  std::uint64_t media_bytes = 0;   ///< the projector's weights, rows of media, and what encoding needs
   std::uint64_t drafts_bytes = 0;  ///< unless the worker runs with --speculate off
   std::uint64_t states_bytes = 0;  ///< what layers without attention keep of the slots' sequences
   std::uint64_t workspace_bytes = 0;

@@ -152,7 +152,7 @@ void append_summary(std::string& out, const engine::gguf_file& file,
                   "not loaded    its last %u layer(s), which predict further tokens (multi-token prediction)",
                   spec.predicting_layers);
   } else if (const auto projector = describe_projector(file); projector && *projector) {
-    out += "projector     " + one_line(**projector) + "\n";
+    out += "projector     " + one_line((*projector)->sentence) + "\n";
   } else if (projector) {
     out += "not usable    " + one_line(projector->error().message) + "\n";
   } else {

@@ -78,6 +78,8 @@ std::string as_text(const gpu_plan& plan) {
   if (plan.adapters_bytes > 0)
     out += row_of("adapters", plan.adapters_bytes, each.substr(each.empty() ? 0 : 2));
   if (plan.states_bytes > 0) out += row_of("states", plan.states_bytes, "of the slots' sequences" + each);
+  if (plan.media_bytes > 0)
+    out += row_of("media", plan.media_bytes, "the projector's weights among it" + each);
   out += row_of("workspace", plan.workspace_bytes, plan.engines > 1 ? "of each engine" : "");
   out += row_of("context", plan.context_bytes, "CUDA context and kernels" + each + ": about");
   out += row_of("reserve", plan.reserve_bytes, "left free while loading");
@@ -103,6 +105,7 @@ json::object as_object(const gpu_plan& plan) {
                    {"required_bytes", plan.required_bytes}};
   if (plan.adapters_bytes > 0) out["adapters_bytes"] = plan.adapters_bytes;
   if (plan.states_bytes > 0) out["states_bytes"] = plan.states_bytes;
+  if (plan.media_bytes > 0) out["media_bytes"] = plan.media_bytes;
   json::array windows;
   for (const engine::kv_group& group : plan.kv.further()) {
     if (group.need == engine::kv_need::state) {
@@ -252,6 +255,7 @@ engine::result<inspected> inspect_plan(const inspect_arguments& arguments) {
     gpu_plan_request request{plan.slots, plan.context, plan.kv, config.adapters, plan.kv_pages};
     request.chunk_tokens = arguments.prefill_chunk;
     request.boundaries = arguments.boundaries;
+    request.media = config.media;
     auto on_gpu = plan_on_gpu(arguments, *model, request);
     if (!on_gpu) return on_gpu.error();
     plan.gpu = std::move(*on_gpu);

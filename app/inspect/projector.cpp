@@ -4,6 +4,7 @@
 
 #include "app/inspect/inspect.hpp"
 #include "engine/media/tower.hpp"
+#include "gpu/plan/media/media_layout.hpp"
 
 namespace orcd::app {
 namespace {
@@ -27,14 +28,15 @@ std::string sentence_of(const engine::tower& of) {
 
 }  // namespace
 
-std::optional<engine::result<std::string>> describe_projector(const engine::gguf_file& file) {
+std::optional<engine::result<described_projector>> describe_projector(const engine::gguf_file& file) {
   const auto architecture = file.get_string("general.architecture", "");
   if (!architecture || *architecture != "clip") return std::nullopt;
   auto again = engine::gguf_file::open(file.location());
-  if (!again) return again.error();
+  if (!again) return engine::result<described_projector>(again.error());
   const auto loaded = engine::load_tower(std::move(*again), nullptr);
-  if (!loaded) return engine::result<std::string>(loaded.error());
-  return engine::result<std::string>(sentence_of(*loaded));
+  if (!loaded) return engine::result<described_projector>(loaded.error());
+  const auto taken = gpu::check_cuda_tower(loaded->spec);
+  return engine::result<described_projector>({sentence_of(*loaded), taken ? "" : taken.error().message});
 }
 
 }  // namespace orcd::app

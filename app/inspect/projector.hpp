@@ -9,7 +9,13 @@
 
 namespace orcd::app {
 
-/// One sentence about a projector, or why it cannot be used; nothing of other files.
-[[nodiscard]] std::optional<engine::result<std::string>> describe_projector(const engine::gguf_file& file);
+struct described_projector {
+  std::string sentence;
+  std::string cuda_problem;  ///< why the CUDA backend does not take it; empty: it does
+};
+
+/// What a projector is, or why it cannot be used; nothing of other files.
+[[nodiscard]] std::optional<engine::result<described_projector>> describe_projector(
+    const engine::gguf_file& file);
 
 }  // namespace orcd::app

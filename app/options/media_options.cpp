@@ -56,19 +56,10 @@ std::vector<option_row> media_rows() {
 }
 
 engine::result<void> check_media(const options& o) {
-  const auto refuse = [](std::string text, const char* option) {
-    return engine::error(engine::errc::invalid_request, std::move(text), option);
-  };
-  if (o.media.projector.empty()) {
-    if (!o.media.limits_given) return {};
-    return refuse("limits of pictures and sounds are for a worker that takes them, which needs --mmproj",
-                  "mmproj");
-  }
-  if (o.backend == backend_kind::cuda) {
-    return refuse("--mmproj is not supported by the cuda backend yet; --backend host takes projectors",
-                  "mmproj");
-  }
-  return {};
+  if (!o.media.projector.empty() || !o.media.limits_given) return {};
+  return engine::error(engine::errc::invalid_request,
+                       "limits of pictures and sounds are for a worker that takes them, which needs --mmproj",
+                       "mmproj");
 }
 
 }  // namespace orcd::app

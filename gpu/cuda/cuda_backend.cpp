@@ -185,7 +185,7 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   plan->logits_bytes = logits;
   plan->states_bytes = states;
   if (options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
-  const auto media = cuda_media::bytes(m.spec, config.media, extents);
+  const auto media = media_arena_bytes(m.spec, config.media, extents);
   if (!media) return media.error();
   plan->media_bytes = *media;
   if (config.media.encoder != nullptr) plan->pinned_bytes += media_upload::bytes(options_.pinned);

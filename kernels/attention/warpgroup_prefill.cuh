@@ -69,7 +69,7 @@ struct warpgroup_place {
     // A query of a block sees more than one at the last position that it sees.
     any_from = a.blocks == nullptr ? first_seen(max(all_to, 0), a.window) : 0;
   }
-  /// The lowest position that a query sees. With blocks it is read again, so that nobody keeps it in registers.
+  /// The lowest position that a query sees. With blocks it is read again: nobody keeps it in registers.
   [[nodiscard]] __device__ __forceinline__ std::int32_t first_of(const attention_args_paged& a,
                                                                  std::uint32_t r) const {
     const std::uint32_t query = first + row() + 8 * r;

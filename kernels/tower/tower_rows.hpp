@@ -34,12 +34,12 @@ enum class tower_activation : std::uint8_t { exact, tanh, sigmoid, silu_gate, ta
 
 /// out[m] = f16 of the activated row, zeros from `width` on up to the stride.
 struct activate_rows_args {
-  const float* x = nullptr;  ///< [rows][width], with a gate [rows][2 * width]
+  const float* x = nullptr;  ///< [rows][width], with a gate [rows][2 * width]; 16-byte aligned
   std::uint32_t width = 0;
   std::uint32_t rows = 0;
   tower_activation form = tower_activation::exact;
-  __half* out = nullptr;  ///< [rows][out_stride]
-  std::uint32_t out_stride = 0;
+  __half* out = nullptr;         ///< [rows][out_stride], 8-byte aligned
+  std::uint32_t out_stride = 0;  ///< a multiple of 4
 };
 [[nodiscard]] int launch_activate_rows(const activate_rows_args& args, CUstream_st* stream);
 

@@ -47,14 +47,6 @@ class word_writer {
 
 }  // namespace
 
-engine::result<std::uint64_t> cuda_media::bytes(const engine::model_spec& text,
-                                                const engine::media_room& room, const cuda_extents& extents) {
-  if (room.encoder == nullptr) return 0;
-  if (const auto taken = check_cuda_tower(room.encoder->spec); !taken) return taken.error();
-  if (const auto weights = lay_out_tower(*room.encoder, 0); !weights) return weights.error();
-  return media_layout(text, room, extents).bytes;
-}
-
 std::uint64_t cuda_media::staging_bytes(const engine::media_room& room) {
   if (room.encoder == nullptr) return 0;
   const auto layout = lay_out_tower(*room.encoder, 0);

@@ -22,10 +22,6 @@ class cuda_media {
   /// accelerator_failure.
   cuda_media(const engine::model_spec& text, const engine::media_room& room, const cuda_extents& extents,
              int device, const upload_options& upload, cudaStream_t stream);
-  /// Errors (model_load_failed, param "mmproj"): what no kernel takes.
-  [[nodiscard]] static engine::result<std::uint64_t> bytes(const engine::model_spec& text,
-                                                           const engine::media_room& room,
-                                                           const cuda_extents& extents);
   /// Device bytes that the upload needs beside the arena, until it ends.
   [[nodiscard]] static std::uint64_t staging_bytes(const engine::media_room& room);
   [[nodiscard]] const vram_arena& arena() const noexcept { return arena_; }

@@ -81,6 +81,14 @@ engine::result<void> check_cuda_tower(const engine::tower_spec& spec) {
                        "mmproj");
 }
 
+engine::result<std::uint64_t> media_arena_bytes(const engine::model_spec& text,
+                                                const engine::media_room& room, const cuda_extents& extents) {
+  if (room.encoder == nullptr) return 0;
+  if (const auto taken = check_cuda_tower(room.encoder->spec); !taken) return taken.error();
+  if (const auto weights = lay_out_tower(*room.encoder, 0); !weights) return weights.error();
+  return media_layout(text, room, extents).bytes;
+}
+
 media_layout::media_layout(const engine::model_spec& text, const engine::media_room& room,
                            const cuda_extents& extents) {
   if (room.encoder == nullptr) return;

@@ -30,6 +30,11 @@ inline constexpr std::uint64_t media_pinned_bytes = 2 * media_piece_bytes;
 /// model_load_failed, param "mmproj", saying what of a tower no kernel takes.
 [[nodiscard]] engine::result<void> check_cuda_tower(const engine::tower_spec& spec);
 
+/// Bytes of the arena; 0 without room. Errors (model_load_failed, param "mmproj"): what no kernel takes.
+[[nodiscard]] engine::result<std::uint64_t> media_arena_bytes(const engine::model_spec& text,
+                                                              const engine::media_room& room,
+                                                              const cuda_extents& extents);
+
 /// Offsets in bytes.
 struct media_layout {
   media_layout() = default;  ///< without room: all 0

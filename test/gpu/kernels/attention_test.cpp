@@ -355,6 +355,26 @@ BOOST_DATA_TEST_CASE(without_a_mask_every_token_sees_all,
   }
 }
 
+BOOST_DATA_TEST_CASE(positions_of_a_block_see_each_other,
+                     boost::unit_test::data::make(std::vector<geometry>{
+                         {2, 1, 64, 0, false}, {64, 32, 96, 300, false}, {64, 64, 128, 300, true}}),
+                     g) {
+  constexpr std::uint32_t length = 610, begin = 270, end = 530;
+  sequence s(g, length, 9);
+  std::vector<kernels::seen_block> seen(length);
+  for (std::uint32_t i = begin; i < end; ++i) seen[i] = {begin, end};
+  const device_array<kernels::seen_block> blocks{std::span<const kernels::seen_block>(seen)};
+  device_array<__half> out(std::size_t{length} * g.heads * g.width);
+  auto a = s.arguments(0, length, out.data());
+  a.blocks = blocks.data();
+  BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, &a.columns, 1, nullptr), 0);
+  const auto whole = out.read();
+  for (const std::uint32_t position : {0U, 269U, 270U, 300U, 529U, 530U, 609U}) {
+    const auto [error, bound] = error_at(s, whole, position, seen[position].end > 0 ? end - 1 : position);
+    BOOST_TEST(error < bound, g << " position " << position << ": " << error);
+  }
+}
+
 // More pages than are folded at a time.
 BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
   sequence s(geometry{8, 2, 64, 0, true}, 8'500, 7);

@@ -1,4 +1,4 @@
-"""Messages with pictures, on the host backend: what is taken, in every API, that the bytes of an answer do
+"""Messages with pictures: what is taken, in every API, that the bytes of an answer do
 not depend on what else runs or is kept, and what is refused with which words."""
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 
 from gguf_edit import with_control_tokens
 from picture_files import data_url, image_part, png, text_part
-from worker_process import BACKEND, Worker, run_to_exit, wait_until
+from worker_process import Worker, run_to_exit, wait_until
 
 MEDIA = Path(__file__).resolve().parents[2] / 'data' / 'media'
 # SmolVLM's: contents are lists, and a string is not shown.
@@ -22,9 +22,6 @@ STRINGS = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '
            "{{ '<|im_end|>\\n' }}{% endfor %}"
            "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}")
 TILE = 4  # rows of a view of the projector
-
-if BACKEND == 'cuda':
-    pytest.skip('of the host alone: the cuda backend takes no projectors', allow_module_level=True)
 
 
 def start(models, folder, *more, template=LISTS, projector='idefics3', width='96'):

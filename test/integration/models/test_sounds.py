@@ -1,4 +1,4 @@
-"""Messages with sounds, on the host backend: what is taken, that the bytes of an answer do not depend on what
+"""Messages with sounds: what is taken, that the bytes of an answer do not depend on what
 else runs or is kept, and what is refused with which words."""
 import json
 import struct
@@ -9,7 +9,7 @@ import pytest
 
 from picture_files import data_url, image_part, png, text_part
 from sound_files import audio_part, chunks, wav
-from worker_process import BACKEND, BUILD, Worker, run_to_exit
+from worker_process import BUILD, Worker, run_to_exit
 
 MEDIA = Path(__file__).resolve().parents[2] / 'data' / 'media'
 LISTS = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + ':' }}"
@@ -22,9 +22,6 @@ STRINGS = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '
            "{{ '<|im_end|>\\n' }}{% endfor %}"
            "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}")
 CHUNK = 375  # rows of 30 seconds
-
-if BACKEND == 'cuda':
-    pytest.skip('of the host alone: the cuda backend takes no projectors', allow_module_level=True)
 
 
 def start(models, folder, *more, template=STRINGS):
@@ -236,7 +233,7 @@ def test_inspection_tells_what_a_projector_of_sounds_is():
     assert "projector 'voxtral' of sounds: 2 layers, 16 wide, 80 bands, 375 tokens for each 30 seconds" in told
     doctor = subprocess.run([BUILD / 'worker-orcd-inspect', 'doctor', MEDIA / 'voxtral.gguf'],
                             stdout=subprocess.PIPE, text=True).stdout
-    assert "'voxtral' of sounds" in doctor and 'the cuda backend takes no projectors yet' in doctor
+    assert "'voxtral' of sounds" in doctor and 'yes, on both backends' in doctor
 
 
 def test_a_vocabulary_without_the_tokens_is_refused(models):

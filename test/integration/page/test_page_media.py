@@ -8,7 +8,7 @@ import pytest
 
 from browser import Tab
 from completion_worker import TEMPLATE
-from worker_process import BACKEND, Worker
+from worker_process import Worker
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'models'))
 
@@ -20,9 +20,6 @@ PARTS = TEMPLATE.replace('{{ message.content }}',
                          "{% if message.content is string %}{{ message.content }}{% else %}"
                          "{% for part in message.content %}"
                          "{{ part.text if part.type == 'text' else '<image>' }}{% endfor %}{% endif %}")
-
-if BACKEND == 'cuda':
-    pytest.skip('of the host alone: the cuda backend takes no projectors', allow_module_level=True)
 
 
 @pytest.fixture(scope='module')

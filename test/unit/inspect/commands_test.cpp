@@ -210,9 +210,11 @@ BOOST_AUTO_TEST_CASE(room_for_media_is_part_of_the_plan) {
                  bytes(one, "media_bytes"));
   BOOST_TEST(has(run({"plan", text, "--mmproj", gemma}).out, "\nmedia "));
   BOOST_TEST(has(run({"plan", text, "--mmproj", other}).err, "lines and columns"));
-  const outcome gpu = run({"plan", text, "--mmproj", gemma, "--vram-mib", "600"});
-  BOOST_TEST(gpu.status == 2);
-  BOOST_TEST(has(gpu.err, "no GPU takes projectors"));
+  const auto without = plan({"--vram-mib", "900"}).at("gpu");
+  const auto gpu = plan({"--mmproj", gemma, "--vram-mib", "900"}).at("gpu");
+  BOOST_TEST(!without.as_object().contains("media_bytes"));
+  BOOST_TEST(bytes(gpu, "media_bytes") > 64ULL << 20U);
+  BOOST_TEST(bytes(gpu, "required_bytes") == bytes(without, "required_bytes") + bytes(gpu, "media_bytes"));
   BOOST_TEST(run({"info", text, "--mmproj", gemma}).status == 2);
 }
 

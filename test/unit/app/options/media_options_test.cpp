@@ -11,7 +11,7 @@ namespace {
 using namespace orcd;
 
 std::vector<std::string> with_projector(std::vector<std::string> more = {}) {
-  more.insert(more.begin(), {"--backend", "host", "--mmproj", "p.gguf"});
+  more.insert(more.begin(), {"--mmproj", "p.gguf"});
   return more;
 }
 
@@ -40,8 +40,12 @@ BOOST_AUTO_TEST_CASE(limits_are_taken_within_their_ranges) {
                             "must be an integer, 1 to 3600"));
 }
 
-BOOST_AUTO_TEST_CASE(what_takes_no_pictures_is_refused_by_name) {
-  BOOST_TEST(test::contains(test::refused({"--mmproj", "p.gguf"}), "not supported by the cuda backend yet"));
+BOOST_AUTO_TEST_CASE(both_backends_take_projectors) {
+  for (const char* const backend : {"host", "cuda"})
+    BOOST_TEST(test::taken_options(with_projector({"--backend", backend})).media.projector == "p.gguf");
+}
+
+BOOST_AUTO_TEST_CASE(limits_are_for_a_projector) {
   BOOST_TEST(test::contains(test::refused({"--max-images", "2"}), "needs --mmproj"));
   BOOST_TEST(test::contains(test::refused({"--audio-max-seconds", "2"}), "needs --mmproj"));
 }

@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_error.hpp"
@@ -164,22 +165,21 @@ void cuda_recurrence::begin_pass(std::uint32_t columns, std::uint32_t runs) {
 void cuda_recurrence::project(std::uint32_t layer, const __half* x, std::uint32_t x_stride) {
   const cuda_layer_weights& w = weights_.layers[layer];
   const mixed_layout at = places(layer);
-  const auto multiply = [&](const kernels::packed_matrix& first, const kernels::packed_matrix& second,
-                            std::uint32_t to) {
-    if (first.rows == 0) return;
+  const auto multiply = [&](std::initializer_list<const kernels::packed_matrix*> matrices, std::uint32_t to) {
     kernels::packed_matmul_args args;
-    args.w[0] = first;
-    args.w[1] = second;
-    args.matrices = second.rows > 0 ? 2 : 1;
+    args.matrices = 0;
+    for (const kernels::packed_matrix* matrix : matrices) {
+      if (matrix->rows > 0) args.w[args.matrices++] = *matrix;
+    }
+    if (args.matrices == 0) return;
     args.x = x;
     args.x_stride = x_stride;
     args.out = mixed() + to;
     args.out_stride = at.width;
     multiply_(args, pass_.columns);
   };
-  multiply(w.mix_in, w.mix_gate, 0);
-  multiply(w.mix_beta_decay, {}, at.beta);
-  multiply(w.mix_beta, w.mix_decay, at.beta);
+  multiply({&w.mix_in, &w.mix_gate, &w.mix_beta_decay}, 0);
+  multiply({&w.mix_beta, &w.mix_decay}, at.beta);
 }
 
 void cuda_recurrence::mix(std::uint32_t layer) {

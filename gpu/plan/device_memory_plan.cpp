@@ -95,10 +95,11 @@ engine::result<void> check_vram(const engine::memory_plan& plan, std::uint64_t s
                "the model needs " + std::to_string(required) + " bytes of VRAM (weights " +
                    std::to_string(plan.weights_bytes) + ", KV cache " + std::to_string(plan.kv_bytes) +
                    ", workspace " + std::to_string(plan.workspace_bytes) + ", logits " +
-                   std::to_string(plan.logits_bytes) + adapters + states + media + ", staging while loading " +
-                   std::to_string(staging_bytes) + ", driver " + std::to_string(driver_reserve_bytes) +
-                   "), available are " + std::to_string(supply.free_bytes) + " of " +
-                   std::to_string(supply.total_bytes) + " on GPU " + describe({&supply.gpu, 1}));
+                   std::to_string(plan.logits_bytes) + adapters + states + media +
+                   ", staging while loading " + std::to_string(staging_bytes) + ", driver " +
+                   std::to_string(driver_reserve_bytes) + "), available are " +
+                   std::to_string(supply.free_bytes) + " of " + std::to_string(supply.total_bytes) +
+                   " on GPU " + describe({&supply.gpu, 1}));
 }
 
 }  // namespace orcd::gpu

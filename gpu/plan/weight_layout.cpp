@@ -30,6 +30,7 @@ class layout_builder {
 
   packed_matrix matrix(const tensor_view& tensor) { return matrix(tensor, {0, tensor.rows()}); }
   packed_matrix matrix(const tensor_view& tensor, row_range rows);
+  packed_matrix joined(const tensor_view& first, const tensor_view& second);
   packed_matrix stack(const tensor_view& tensor);
   packed_matrix stack(const tensor_view& tensor, row_range rows);
   void add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
@@ -106,6 +107,28 @@ packed_matrix layout_builder::matrix(const tensor_view& tensor, row_range rows) 
   out.data = address<std::byte>(offset);
   if (scales > 0) out.row_scale = address<float>(scale_offset);
   add_packed(tensor, rows.first, out, offset, scale_offset);
+  return out;
+}
+
+/// The rows of both as one matrix; none where they do not lie one behind the other as such.
+packed_matrix layout_builder::joined(const tensor_view& first, const tensor_view& second) {
+  const bool fit = first && second && first.type == second.type && first.cols() == second.cols() &&
+                   first.rows() % kernels::tile_rows == 0;
+  if (!fit || problem_) return {};
+  packed_matrix out = shape_of(first, first.rows() + second.rows());
+  if (problem_) return {};
+  std::uint64_t offset = plan_.reserve(kernels::packed_bytes(out.format, out.rows, out.cols));
+  const std::uint64_t scales = kernels::packed_row_scales(out.format, out.rows);
+  std::uint64_t scale_offset = scales > 0 ? plan_.reserve(scales * sizeof(float)) : 0;
+  out.data = address<std::byte>(offset);
+  if (scales > 0) out.row_scale = address<float>(scale_offset);
+  for (const tensor_view* part : {&first, &second}) {
+    packed_matrix rows = out;
+    rows.rows = static_cast<std::uint32_t>(part->rows());
+    add_packed(*part, 0, rows, offset, scale_offset);
+    offset += kernels::packed_bytes(out.format, rows.rows, out.cols);
+    scale_offset += kernels::packed_row_scales(out.format, rows.rows) * sizeof(float);
+  }
   return out;
 }
 
@@ -250,9 +273,12 @@ void layout_builder::attention(const engine::layer_weights& from, const engine::
 void layout_builder::mixer(const engine::layer_weights& from, cuda_layer_weights& to) {
   to.mix_in = matrix(from.mix_in);
   to.mix_gate = matrix(from.mix_gate);
-  to.mix_beta = matrix(from.mix_beta);
-  to.mix_decay = matrix(from.mix_decay);
-  to.mix_beta_decay = matrix(from.mix_beta_decay);
+  to.mix_beta_decay =
+      from.mix_beta_decay ? matrix(from.mix_beta_decay) : joined(from.mix_beta, from.mix_decay);
+  if (to.mix_beta_decay.rows == 0) {
+    to.mix_beta = matrix(from.mix_beta);
+    to.mix_decay = matrix(from.mix_decay);
+  }
   to.conv = float_rows(from.conv);
   to.conv_bias = vector(from.conv_bias);
   to.decay_rate = vector(from.decay_rate);

@@ -68,7 +68,8 @@ struct cuda_layer_weights {
   /// What a layer makes of its own inputs (model_spec::layer_inputs).
   kernels::packed_matrix layer_input_gate, layer_input_proj;
   const float* layer_input_norm = nullptr;
-  /// Of layers with other mixers than attention, as engine::layer_weights has them.
+  /// Of layers with other mixers than attention, as engine::layer_weights has them; beta and decay in one
+  /// where their rows fill tiles.
   kernels::packed_matrix mix_in, mix_gate, mix_beta, mix_decay, mix_beta_decay, mix_out;
   const float* conv = nullptr;  ///< [channels][taps]
   const float* conv_bias = nullptr;

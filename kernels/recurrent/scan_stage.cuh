@@ -1,5 +1,5 @@
-// What the rows of a chunk bring to a scan: a block's copies of them in shared memory, the next chunk's on their
-// way while one is computed, and the products of a chunk's rows with each other.
+// What the rows of a chunk bring to a scan: a block's copies of them in shared memory, the next chunk's on
+// their way while one is computed, and the products of a chunk's rows with each other.
 #pragma once
 
 #include <cuda_runtime.h>

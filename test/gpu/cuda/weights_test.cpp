@@ -3,6 +3,7 @@
 #include <array>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -31,15 +32,23 @@ int current_device() {
 /// A model in VRAM with the image it came from.
 class uploaded_model {
  public:
-  explicit uploaded_model(const tiny_model_options& options, const gpu::upload_options& upload = {})
+  /// `change` is made to the model before it is uploaded.
+  explicit uploaded_model(
+      const tiny_model_options& options, const gpu::upload_options& upload = {},
+      const std::function<void(engine::model&)>& change = [](engine::model&) {})
       : image_(make_tiny_model(options)),
         file_(engine::gguf_file::parse(image_, "tiny").value()),
-        model(engine::load_model(file_).value()),
+        model(changed(engine::load_model(file_).value(), change)),
         arena_(current_device(), gpu::plan_cuda_weights(model).value()),
         weights(gpu::upload_cuda_weights(model, arena_, upload,
                                          [this](unsigned percent) { progress.push_back(percent); })) {}
 
  private:
+  static engine::model changed(engine::model from, const std::function<void(engine::model&)>& change) {
+    change(from);
+    return from;
+  }
+
   bytes image_;
   engine::gguf_file file_;
 
@@ -304,6 +313,32 @@ BOOST_AUTO_TEST_CASE(an_upload_without_room_for_staging_fails_as_vram_oom_and_le
   BOOST_TEST(gpu::counted_allocations().pinned_bytes == before.pinned_bytes);
   BOOST_TEST(cudaGetLastError() == cudaSuccess);
   check_model(uploaded_model(options));
+}
+
+// Two matrices of a recurrent layer that are one on the device; where the first one's rows do not fill tiles
+// they are two.
+BOOST_AUTO_TEST_CASE(joined_matrices_have_the_rows_of_both) {
+  for (const ggml_type type :
+       {ggml_type::q4_k, ggml_type::q6_k, ggml_type::q8_0, ggml_type::mxfp4, ggml_type::f16}) {
+    tiny_model_options options;
+    options.embedding = 256;
+    options.ffn = 512;
+    options.matrix_type = type;
+    const uploaded_model joined(options, {}, [](engine::model& m) {
+      engine::layer_weights& layer = m.weights.layers[0];
+      layer.mix_beta = layer.attn_k;
+      layer.mix_decay = layer.attn_q;
+    });
+    const engine::layer_weights& from = joined.model.weights.layers[0];
+    const packed_matrix& both = joined.weights.layers[0].mix_beta_decay;
+    BOOST_TEST_REQUIRE(from.mix_beta.rows() % kernels::tile_rows == 0U);
+    BOOST_TEST(joined.weights.layers[0].mix_beta.rows == 0U);
+    BOOST_TEST_REQUIRE(both.rows == from.mix_beta.rows() + from.mix_decay.rows());
+    std::vector<float> want = decode_rows(from.mix_beta, 0, from.mix_beta.rows());
+    const std::vector<float> rest = decode_rows(from.mix_decay, 0, from.mix_decay.rows());
+    want.insert(want.end(), rest.begin(), rest.end());
+    check_equal(read_rows(both), want, std::string(engine::traits_of(type).name));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -36,7 +36,7 @@ std::optional<engine::result<described_projector>> describe_projector(const engi
   const auto loaded = engine::load_tower(std::move(*again), nullptr);
   if (!loaded) return engine::result<described_projector>(loaded.error());
   const auto taken = gpu::check_cuda_tower(loaded->spec);
-  return engine::result<described_projector>({sentence_of(*loaded), taken ? "" : taken.error().message});
+  return described_projector{sentence_of(*loaded), taken ? "" : taken.error().message};
 }
 
 }  // namespace orcd::app

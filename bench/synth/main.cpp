@@ -1,4 +1,4 @@
-// Writes a GGUF model of a target's true shapes and types with random weights, for benchmarks and for
+// Writes a GGUF model, or a projector, of true shapes and types with random weights, for benchmarks and for
 // serving without a download.
 //   bench_synth --model NAME --out FILE [--layers N] [--seed N] [--vocab N] [--type TYPE]
 // TYPE: of all matrices of layers, like Q3_K, instead of the published ones. An unknown NAME is answered with

@@ -3,6 +3,7 @@
 #include "bench/synth/gemma4_shapes.hpp"
 #include "bench/synth/hybrid_shapes.hpp"
 #include "bench/synth/other_shapes.hpp"
+#include "bench/synth/projector_shapes.hpp"
 #include "bench/synth/tensor_list.hpp"
 #include "bench/synth/vocabulary.hpp"
 
@@ -296,12 +297,13 @@ engine::result<planned_model> plan_published(const model_choice& choice) {
     if (auto other = plan_other_model(choice)) return std::move(*other);
     if (auto gemma = plan_gemma4_model(choice)) return std::move(*gemma);
     if (auto hybrid = plan_hybrid_model(choice)) return std::move(*hybrid);
+    if (auto projector = plan_projector(choice)) return std::move(*projector);
     return error(errc::invalid_request, "no model '" + choice.model +
                                             "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, "
                                             "gpt-oss-120b, bitnet-2b-4t, bitnet-2b-4t-tq2_0, "
                                             "bitnet-2b-4t-q6_k, " +
                                             other_model_names() + ", " + gemma4_model_names() + ", " +
-                                            hybrid_model_names());
+                                            hybrid_model_names() + ", " + projector_names());
   }
   const auto layers = layers_of(choice, found->layers);
   if (!layers) return layers.error();

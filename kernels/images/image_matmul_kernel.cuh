@@ -227,7 +227,16 @@ class image_multiplier {
   __device__ __forceinline__ void unpack(std::uint32_t u, std::uint32_t which) {
     const auto scales = weights_.scales_of(0, u);
 #pragma unroll
-    for (std::uint32_t s = 0; s < 4; ++s) weights_.fragment(0, s, scales, a_[which][s]);
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      weights_.fragment(0, s, scales, a_[which][s]);
+      if constexpr (F == packed_format::f16) part_from_loads(a_[which][s]);
+    }
+  }
+  /// Halves need no unpacking, so that what is loaded would be operand A itself, and nvcc 13.0 lets the next
+  /// load write to the registers while tensor cores read them. A zero that it does not know parts the two.
+  __device__ __forceinline__ void part_from_loads(std::uint32_t (&a)[4]) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) asm volatile("xor.b32 %0, %0, %1;" : "+r"(a[i]) : "r"(zero_));
   }
   __device__ __forceinline__ void start(std::uint32_t (&a)[4][4], std::uint32_t u) {
     barrier_wait_unbounded(memory_.full(stage_of(u)), chunk_ / 2 & 1U);
@@ -308,6 +317,7 @@ class image_multiplier {
 
   const image_memory<F>& memory_;
   std::uint32_t& chunk_;
+  const std::uint32_t zero_ = gridDim.z - 1;
   tile_stage<F, 1> weights_;
   std::uint32_t a_[ahead ? 2 : 1][4][4];
   float acc_[N / 2];

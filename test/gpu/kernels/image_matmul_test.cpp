@@ -312,6 +312,34 @@ BOOST_DATA_TEST_CASE(dense_products_have_the_bits_of_the_others, boost::unit_tes
   }
 }
 
+// As many items as fill the GPU, each of many chunks: copies take longer there, and none may be overtaken.
+BOOST_DATA_TEST_CASE(large_products_have_the_same_bits_every_time, boost::unit_test::data::make(formats),
+                     format) {
+  const std::uint32_t most = kernels::image_tile_columns(format.packed);
+  if (most == 0) return;
+  constexpr std::uint32_t rows = 3'072, cols = 2'304, columns = 1'500;
+  const test_matrix w(format, rows, cols, 7);
+  const test_input x(cols, columns, 8);
+  const device_array<float> want(std::size_t{columns} * rows), got(std::size_t{columns} * rows);
+  kernels::tiled_matmul_args other{};
+  other.matmul = arguments(w, x, 0, columns, want);
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(other, nullptr), 0);
+  const std::vector<float> expected = want.read();
+  kernels::image_matmul_args args{};
+  args.matmul = other.matmul;
+  args.matmul.out = got.data();
+  const dense_image image(x, columns, kernels::half_order::packed);
+  image.give(args.matmul);
+  for (const std::uint32_t tile : {64U, 96U, 128U}) {
+    if (tile > most) continue;
+    args.tile_columns = tile;
+    for (int run = 0; run < 5; ++run) {
+      BOOST_REQUIRE_EQUAL(kernels::launch_image_matmul(args, nullptr), 0);
+      BOOST_TEST(same_bits(got.read(), expected), format << ", columns by " << tile << ", run " << run);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(stacks_of_several_formats_add_to_what_is_there) {
   const test_matrix q(formats[8], 216, 1280, 41);
   const test_matrix k(formats[8], 72, 1280, 42);

@@ -24,7 +24,8 @@ __device__ device_run listed_run(const recurrent_pass& pass, std::uint32_t index
 /// grid: (runs, value heads, parts of a head's values). The kernel right before it makes this step's rows;
 /// which runs there are and what is kept of them was written before that one began.
 template <std::uint32_t Keys, bool Delta, bool Short>
-__global__ void __launch_bounds__(scan_block<Keys, Delta, Short>::threads)
+__global__ void __launch_bounds__(scan_block<Keys, Delta, Short>::threads,
+                                  scan_block<Keys, Delta, Short>::blocks)
     scan_kernel(const __grid_constant__ scan_args a) {
   extern __shared__ float4 memory[];
   const device_run run = Short ? short_run(a.pass, blockIdx.x) : listed_run(a.pass, blockIdx.x);
@@ -62,7 +63,7 @@ int launch_scan(const scan_args& a, CUstream_st* stream) {
                        a.kept.states % 4 == 0 && a.kept.keys % 4 == 0;
   if (!complete || !aligned || a.key_heads == 0 || a.value_heads % a.key_heads != 0)
     return cudaErrorInvalidValue;
-  if (a.key_length <= 32) return launch_keys<32>(a, stream);
+  if (a.key_length <= 64) return launch_keys<64>(a, stream);
   if (a.key_length <= 128) return launch_keys<128>(a, stream);
   if (a.key_length <= device_key_length_max) return launch_keys<device_key_length_max>(a, stream);
   return cudaErrorInvalidValue;

@@ -1,7 +1,10 @@
 // The scan of layers with a state: a block has some values of a head of one run, and their part of the state
-// in registers, two values a thread and the keys in eight lanes. It goes through chunks of eight positions:
-// whole ones with all rows together, which hides what a row waits for, and others row by row, by the same
-// operations in the same order.
+// in registers, the keys of a value in sixteen lanes. It goes through chunks of eight positions: whole ones
+// with all rows together, others row by row, by the same operations in the same order. Of a whole chunk
+//
+//   all warps   what the state has for the rows' keys and queries, and the rows' products with each other
+//   one warp    row after row what each adds to the state and what it gives, a value a lane
+//   all warps   the state behind it; meanwhile the next chunk's rows are on their way to shared memory
 #pragma once
 
 #include "kernels/recurrent/scan_stage.cuh"
@@ -12,19 +15,19 @@ template <std::uint32_t Keys>
 struct scan_memory {
   staged_chunk<Keys> chunks[scan_stages];
   chunk_weights weights;
-  union {
-    float updates[chunk_rows][block_values];  ///< of the open chunk, where rows come one by one
-    float sums[block_values][2][chunk_rows];  ///< of a whole one: what the state has for its keys and queries
-  };
+  float updates[block_values][chunk_rows];  ///< of the chunk at hand
+  float sums[block_values][2]
+            [chunk_rows];  ///< what the state has for the keys and the queries of a whole one
 };
 
 /// `Short`: no run has more rows than a step with drafts, and each is computed row by row.
 template <std::uint32_t Keys, bool Delta, bool Short>
 class scan_block {
  public:
-  /// Of a thread: few rows want many bytes on their way, many rows many warps.
-  static constexpr std::uint32_t thread_values = Short ? 2 : 1;
+  static constexpr std::uint32_t thread_values = 2;
   static constexpr std::uint32_t threads = block_values / thread_values * key_lanes;
+  /// Of a multiprocessor: few rows wait for memory alone, so that many blocks are to be under way.
+  static constexpr std::uint32_t blocks = Short && Keys <= 128 ? 4 : 1;
 
   __device__ __forceinline__ scan_block(const scan_args& a, const device_run& run, scan_memory<Keys>& memory)
       : a_(a),
@@ -48,15 +51,16 @@ class scan_block {
                               : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
       }
     }
-    // A value's eight lanes are its open chunk's eight rows. They come with the first chunk.
+    // A value's first lanes are its open chunk's rows. They come with the first chunk.
     const std::int32_t position = boundary + static_cast<std::int32_t>(lane_);
+    if (lane_ >= chunk_rows) return;
 #pragma unroll
     for (std::uint32_t v = 0; v < thread_values; ++v) {
-      const bool kept = position < at_.run.position && has(v);
-      if (kept)
-        stage_4(&memory_.updates[lane_][local_value_ + v], at_.update(a_, position) + value_of(v));
+      float* const to = &memory_.updates[local_value_ + v][lane_];
+      if (position < at_.run.position && has(v))
+        stage_4(to, at_.update(a_, position) + value_of(v));
       else
-        memory_.updates[lane_][local_value_ + v] = 0.0F;
+        *to = 0.0F;
     }
   }
 
@@ -64,24 +68,17 @@ class scan_block {
     constexpr auto size = static_cast<std::int32_t>(chunk_rows);
     std::int32_t begin = chunk_of(at_.run.position);
     stage_chunk<threads>(a_, at_, begin, memory_.chunks[0]);
-    stage_commit();
 #pragma unroll 1
     for (std::uint32_t stage = 0; begin < at_.end(); begin += size, stage ^= 1) {
-      const staged_chunk<Keys>& chunk = memory_.chunks[stage];
-      if (begin + size < at_.end()) stage_chunk<threads>(a_, at_, begin + size, memory_.chunks[stage ^ 1]);
-      stage_commit();
       stage_wait();
-      __syncthreads();
-      [[maybe_unused]] const bool whole = begin >= at_.run.position && begin + size <= at_.end();
+      __syncthreads();  // and what the chunk before has used can be written again
       if constexpr (!Short) {
-        if (whole)
-          whole_chunk(begin, chunk);
-        else
-          part_of_chunk(begin, chunk);
-      } else {
-        part_of_chunk(begin, chunk);
+        if (begin >= at_.run.position && begin + size <= at_.end()) {
+          whole_chunk(begin, stage);
+          continue;
+        }
       }
-      __syncthreads();  // before the stage and the weights are written again
+      part_of_chunk(begin, stage);
     }
   }
 
@@ -99,36 +96,53 @@ class scan_block {
     return value_of(v) < a_.value_length;
   }
 
-  __device__ __forceinline__ void whole_chunk(std::int32_t begin, const staged_chunk<Keys>& chunk) {
-    static_assert(thread_values == 1);
+  /// The chunk behind the one at hand, once nobody reads what was in its stage.
+  __device__ __forceinline__ void stage_next(std::int32_t begin, std::uint32_t stage) {
+    const std::int32_t next = begin + static_cast<std::int32_t>(chunk_rows);
+    if (next < at_.end()) stage_chunk<threads>(a_, at_, next, memory_.chunks[stage ^ 1]);
+  }
+
+  __device__ __forceinline__ void whole_chunk(std::int32_t begin, std::uint32_t stage) {
+    const staged_chunk<Keys>& chunk = memory_.chunks[stage];
     weigh_rows<threads>(chunk, 0, chunk_rows, memory_.weights);
 #pragma unroll
-    for (std::uint32_t first = 0; first < chunk_rows; first += chunk_rows / 2) read_rows(first, chunk);
+    for (std::uint32_t first = 0; first < chunk_rows; first += rows_at_once) read_rows(first, chunk);
     __syncthreads();
-    float by_key[chunk_rows], by_query[chunk_rows], updates[chunk_rows][thread_values];
-    load_eight(memory_.sums[local_value_][0], by_key);
-    load_eight(memory_.sums[local_value_][1], by_query);
-    float out[thread_values] = {}, own[thread_values] = {};
+    stage_next(begin, stage);
+    if (threadIdx.x < block_values) walk_rows(begin, chunk);
+    __syncthreads();
+    advance(begin, chunk);
+  }
+  /// One warp, a value a lane.
+  __device__ __forceinline__ void walk_rows(std::int32_t begin, const staged_chunk<Keys>& chunk) {
+    const std::uint32_t lane = threadIdx.x, of_head = at_.first_value + lane;
+    float by_key[chunk_rows], by_query[chunk_rows], updates[chunk_rows];
+    load_eight(memory_.sums[lane][0], by_key);
+    load_eight(memory_.sums[lane][1], by_query);
+    float* const out = a_.out + static_cast<std::uint64_t>(at_.head) * a_.value_length + of_head;
+    const std::int32_t kept = at_.end() - static_cast<std::int32_t>(a_.kept.rows);
 #pragma unroll
     for (std::uint32_t t = 0; t < chunk_rows; ++t) {
       float key_weights[chunk_rows], query_weights[chunk_rows];
       if (Delta) load_eight(memory_.weights.by_key[t], key_weights);
       load_eight(memory_.weights.by_query[t], query_weights);
-      const float value = chunk.values[t][local_value_];
+      const float value = chunk.values[t][lane];
       float before = 0.0F, given = 0.0F;
 #pragma unroll
       for (std::uint32_t i = 0; i < t; ++i) {
-        if (Delta) before = __fmaf_rn(key_weights[i], updates[i][0], before);
-        given = __fmaf_rn(query_weights[i], updates[i][0], given);
+        if (Delta) before = __fmaf_rn(key_weights[i], updates[i], before);
+        given = __fmaf_rn(query_weights[i], updates[i], given);
       }
-      const float u = update_of(t, value, chunk.factors[t], by_key[t], before);
-      const float o = result_of(t, value, by_query[t], __fmaf_rn(query_weights[t], u, given));
-      updates[t][0] = u;
-      out[0] = t == lane_ ? o : out[0];
-      own[0] = t == lane_ ? u : own[0];
+      updates[t] = update_of(t, value, chunk.factors[t], by_key[t], before);
+      const float o = result_of(t, value, by_query[t], __fmaf_rn(query_weights[t], updates[t], given));
+      const std::int32_t position = begin + static_cast<std::int32_t>(t);
+      if (of_head >= a_.value_length) continue;
+      out[at_.column(position) * a_.stride] = o;
+      if (position >= kept) at_.update(a_, position)[of_head] = updates[t];
     }
-    store_row(begin + static_cast<std::int32_t>(lane_), out, own);
-    advance(begin, chunk, updates);
+    auto* const to = reinterpret_cast<float4*>(memory_.updates[lane]);
+    to[0] = make_float4(updates[0], updates[1], updates[2], updates[3]);
+    to[1] = make_float4(updates[4], updates[5], updates[6], updates[7]);
   }
   static __device__ __forceinline__ void load_eight(const float* from, float (&to)[chunk_rows]) {
     const float4 low = *reinterpret_cast<const float4*>(from),
@@ -137,46 +151,60 @@ class scan_block {
     to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
   }
 
-  /// What the boundary's state has for the keys and queries of four rows, into shared memory: a lane of a
-  /// value's eight adds up one of the eight sums.
+  /// What the boundary's state has for the keys and queries of some rows, into shared memory: a lane of a
+  /// value's adds up one of as many sums, of rows, values, and keys or queries.
   __device__ __forceinline__ void read_rows(std::uint32_t first, const staged_chunk<Keys>& chunk) {
-    constexpr std::uint32_t half = chunk_rows / 2;
-    float sums[chunk_rows];
+    float sums[key_lanes];
 #pragma unroll
-    for (std::uint32_t r = 0; r < half; ++r) {
-      float4 keys = {}, queries = {};
+    for (std::uint32_t r = 0; r < rows_at_once; ++r) {
+      float4 keys[thread_values] = {}, queries[thread_values] = {};
+      add_state(first + r, chunk, keys, queries);
 #pragma unroll
-      for (std::uint32_t j = 0; j < quads; ++j) {
-        if (Delta)
-          add_lanewise(keys, state_[0][j],
-                       *reinterpret_cast<const float4*>(&chunk.keys[first + r][key_of(j)]));
-        add_lanewise(queries, state_[0][j],
-                     *reinterpret_cast<const float4*>(&chunk.queries[first + r][key_of(j)]));
+      for (std::uint32_t v = 0; v < thread_values; ++v) {
+        sums[v * rows_at_once + r] = Delta ? sum_four(keys[v]) : 0.0F;
+        sums[key_lanes / 2 + v * rows_at_once + r] = sum_four(queries[v]);
       }
-      sums[r] = Delta ? sum_four(keys) : 0.0F;
-      sums[half + r] = sum_four(queries);
     }
 #pragma unroll
-    for (std::uint32_t width = 4; width > 0; width /= 2) {
+    for (std::uint32_t width = key_lanes / 2; width > 0; width /= 2) {
       const bool upper = (lane_ & width) != 0;
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
+      for (std::uint32_t i = 0; i < key_lanes / 2; ++i) {
         if (i >= width) continue;
         const float sent = upper ? sums[i] : sums[i + width];
         const float kept = upper ? sums[i + width] : sums[i];
         sums[i] = __fadd_rn(kept, __shfl_xor_sync(0xFFFFFFFFU, sent, width));
       }
     }
-    memory_.sums[local_value_][lane_ / half][first + lane_ % half] = sums[0];
+    const std::uint32_t of_kind = lane_ % (key_lanes / 2);
+    memory_.sums[local_value_ + of_kind / rows_at_once][lane_ / (key_lanes / 2)]
+                [first + of_kind % rows_at_once] = sums[0];
+  }
+  /// The products of a row's key and query with the state, four of a lane.
+  __device__ __forceinline__ void add_state(std::uint32_t t, const staged_chunk<Keys>& chunk,
+                                            float4 (&keys)[thread_values],
+                                            float4 (&queries)[thread_values]) const {
+#pragma unroll
+    for (std::uint32_t j = 0; j < quads; ++j) {
+      const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[t][key_of(j)]);
+      const float4 query = *reinterpret_cast<const float4*>(&chunk.queries[t][key_of(j)]);
+#pragma unroll
+      for (std::uint32_t v = 0; v < thread_values; ++v) {
+        if (Delta) add_lanewise(keys[v], state_[v][j], key);
+        add_lanewise(queries[v], state_[v][j], query);
+      }
+    }
   }
 
   /// The chunk's rows that the run has, one by one.
-  __device__ __forceinline__ void part_of_chunk(std::int32_t begin, const staged_chunk<Keys>& chunk) {
+  __device__ __forceinline__ void part_of_chunk(std::int32_t begin, std::uint32_t stage) {
+    const staged_chunk<Keys>& chunk = memory_.chunks[stage];
     const auto first = static_cast<std::uint32_t>(max(at_.run.position - begin, 0));
     const auto end =
         static_cast<std::uint32_t>(min(at_.end() - begin, static_cast<std::int32_t>(chunk_rows)));
     weigh_rows<threads>(chunk, first, end, memory_.weights);
     __syncthreads();
+    stage_next(begin, stage);
 #pragma unroll 1
     for (std::uint32_t t = first; t < end; ++t) {
       float by_key[thread_values], by_query[thread_values], out[thread_values], own[thread_values];
@@ -187,29 +215,22 @@ class scan_block {
         float before = 0.0F, given = 0.0F;
 #pragma unroll 1
         for (std::uint32_t i = 0; i < t; ++i) {
-          const float u = memory_.updates[i][local_value_ + v];
+          const float u = memory_.updates[local_value_ + v][i];
           if (Delta) before = __fmaf_rn(memory_.weights.by_key[t][i], u, before);
           given = __fmaf_rn(memory_.weights.by_query[t][i], u, given);
         }
         own[v] = update_of(t, value, chunk.factors[t], by_key[v], before);
         out[v] = result_of(t, value, by_query[v], __fmaf_rn(memory_.weights.by_query[t][t], own[v], given));
       }
-      if (lane_ == t) store_row(begin + static_cast<std::int32_t>(t), out, own);
       __syncwarp();  // all have read what is there
       if (lane_ == t) {
+        store_row(begin + static_cast<std::int32_t>(t), out, own);
 #pragma unroll
-        for (std::uint32_t v = 0; v < thread_values; ++v) memory_.updates[t][local_value_ + v] = own[v];
+        for (std::uint32_t v = 0; v < thread_values; ++v) memory_.updates[local_value_ + v][t] = own[v];
       }
       __syncwarp();
     }
-    if (end < chunk_rows) return;
-    float updates[chunk_rows][thread_values];
-#pragma unroll
-    for (std::uint32_t t = 0; t < chunk_rows; ++t) {
-#pragma unroll
-      for (std::uint32_t v = 0; v < thread_values; ++v) updates[t][v] = memory_.updates[t][local_value_ + v];
-    }
-    advance(begin, chunk, updates);
+    if (end == chunk_rows) advance(begin, chunk);
   }
 
   /// What a row adds to the state, `before` being what the chunk's rows before it have of its key.
@@ -230,16 +251,7 @@ class scan_block {
                                              float (&by_key)[thread_values],
                                              float (&by_query)[thread_values]) const {
     float4 keys[thread_values] = {}, queries[thread_values] = {};
-#pragma unroll
-    for (std::uint32_t j = 0; j < quads; ++j) {
-      const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[t][key_of(j)]);
-      const float4 query = *reinterpret_cast<const float4*>(&chunk.queries[t][key_of(j)]);
-#pragma unroll
-      for (std::uint32_t v = 0; v < thread_values; ++v) {
-        if (Delta) add_lanewise(keys[v], state_[v][j], key);
-        add_lanewise(queries[v], state_[v][j], query);
-      }
-    }
+    add_state(t, chunk, keys, queries);
 #pragma unroll
     for (std::uint32_t v = 0; v < thread_values; ++v) {
       by_key[v] = Delta ? sum_lanes(keys[v]) : 0.0F;
@@ -291,9 +303,13 @@ class scan_block {
   }
 
   /// The state behind the chunk, to memory where a later step can go on from it or it is wanted in a page.
-  __device__ __forceinline__ void advance(std::int32_t begin, const staged_chunk<Keys>& chunk,
-                                          const float (&updates)[chunk_rows][thread_values]) {
+  __device__ __forceinline__ void advance(std::int32_t begin, const staged_chunk<Keys>& chunk) {
     const float shrunk = memory_.weights.shrunk[chunk_rows - 1];
+    float to_end[chunk_rows], updates[thread_values][chunk_rows];
+    load_eight(memory_.weights.to_end, to_end);
+#pragma unroll
+    for (std::uint32_t v = 0; v < thread_values; ++v)
+      load_eight(memory_.updates[local_value_ + v], updates[v]);
 #pragma unroll
     for (std::uint32_t v = 0; v < thread_values; ++v) {
 #pragma unroll
@@ -307,8 +323,7 @@ class scan_block {
     for (std::uint32_t i = 0; i < chunk_rows; ++i) {
       float factors[thread_values];
 #pragma unroll
-      for (std::uint32_t v = 0; v < thread_values; ++v)
-        factors[v] = __fmul_rn(updates[i][v], memory_.weights.to_end[i]);
+      for (std::uint32_t v = 0; v < thread_values; ++v) factors[v] = __fmul_rn(updates[v][i], to_end[i]);
 #pragma unroll
       for (std::uint32_t j = 0; j < quads; ++j) {
         const float4 key = *reinterpret_cast<const float4*>(&chunk.keys[i][key_of(j)]);
@@ -345,6 +360,8 @@ class scan_block {
     }
   }
 
+  /// Of a whole chunk: as many as a value's lanes have sums for.
+  static constexpr std::uint32_t rows_at_once = key_lanes / 2 / thread_values;
   static constexpr std::uint32_t quads = Keys / key_lanes / 4;  ///< of keys, four a thread, of a value
 
   const scan_args& a_;

@@ -11,7 +11,7 @@
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t key_lanes = 8;      ///< that share the keys of a value
+inline constexpr std::uint32_t key_lanes = 16;     ///< that share the keys of a value
 inline constexpr std::uint32_t block_values = 32;  ///< of a head
 inline constexpr std::uint32_t scan_stages = 2;
 
@@ -77,12 +77,9 @@ __device__ __forceinline__ void stage_4(float* to, const float* from) {
 __device__ __forceinline__ void stage_16(float* to, const float* from) {
   copy_16(shared_address_of(to), from);
 }
-__device__ __forceinline__ void stage_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-/// All but the group that was committed last have come, for this thread.
+/// All that this thread has sent on its way has come.
 __device__ __forceinline__ void stage_wait() {
-  asm volatile("cp.async.wait_group 1;" ::: "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /// Sends the chunk's values of the block on their way.

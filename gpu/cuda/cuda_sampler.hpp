@@ -20,7 +20,7 @@ struct decoding_sequence {
   engine::token_id token = -1;  ///< -1: fed back on the device
   std::uint32_t position = 0;
   kernels::sample_request sample;
-  std::uint32_t rotary_shift = 0;  ///< engine::sequence_step::rotary_shift
+  std::uint32_t rotary_shift = 0;                   ///< engine::sequence_step::rotary_shift
   std::span<const engine::state_copy> states = {};  ///< of the step; until launch() returns
 };
 

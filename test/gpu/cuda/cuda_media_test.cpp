@@ -197,8 +197,7 @@ BOOST_DATA_TEST_CASE(logits_behind_media_are_those_of_the_host_and_no_chunk_chan
     // What stands at a row of a medium is the row, which may itself be off; no answer is read there.
     const double bound = prompt_behind(golden).tokens[positions[i]] < 0 ? rows_bound : logits_bound;
     BOOST_TEST(of_host < bound, name << " at " << positions[i] << ": " << of_host << " of the host's");
-    BOOST_TEST(of_golden < bound,
-               name << " at " << positions[i] << ": " << of_golden << " of transformers'");
+    BOOST_TEST(of_golden < bound, name << " at " << positions[i] << ": " << of_golden << " of transformers'");
     // A token at a time, which is a decode step where it is no row of a medium.
     for (const std::uint32_t chunk : {5U, 1U}) {
       device->release(engine::slot_id{0});

@@ -112,13 +112,7 @@ class planner : tensor_list {
 
   void add_metadata() {
     constexpr std::uint32_t q4_k_m = 15;
-    out_.header.add("general.architecture", std::string("gemma4"));
-    out_.header.add("general.name", std::string(s_.name) + " with random weights");
-    out_.header.add("general.file_type", q4_k_m);
-    out_.header.add("general.quantization_version", std::uint32_t{2});
-    number("block_count", layers_);
-    number("context_length", s_.context);
-    number("embedding_length", s_.embedding);
+    add_first_keys(s_, layers_, q4_k_m);
     number("attention.head_count", s_.heads);
     key("attention.layer_norm_rms_epsilon", s_.rms_eps);
     key("rope.freq_base", s_.rope_base);
@@ -210,19 +204,11 @@ class planner : tensor_list {
 }  // namespace
 
 std::optional<engine::result<planned_model>> plan_gemma4_model(const model_choice& choice) {
-  for (const gemma4_shape& s : shapes) {
-    if (choice.model != s.name) continue;
-    const auto layers = layers_of(choice, s.layers);
-    if (!layers) return layers.error();
-    return planner(s, *layers, choice.vocab.value_or(static_cast<std::uint32_t>(s.vocab))).plan();
-  }
-  return std::nullopt;
+  return plan_of<planner>(shapes, choice);
 }
 
 std::string gemma4_model_names() {
-  std::string out;
-  for (const gemma4_shape& s : shapes) out += std::string(out.empty() ? "" : ", ") + s.name;
-  return out;
+  return names_of(shapes);
 }
 
 }  // namespace orcd::bench

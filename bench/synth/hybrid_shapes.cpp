@@ -140,13 +140,7 @@ class planner : tensor_list {
 
   void add_metadata() {
     constexpr std::uint32_t q4_k_m = 15;
-    out_.header.add("general.architecture", std::string(s_.architecture));
-    out_.header.add("general.name", std::string(s_.name) + " with random weights");
-    out_.header.add("general.file_type", q4_k_m);
-    out_.header.add("general.quantization_version", std::uint32_t{2});
-    number("block_count", layers_);
-    number("context_length", s_.context);
-    number("embedding_length", s_.embedding);
+    add_first_keys(s_, layers_, q4_k_m);
     number("attention.head_count", s_.heads);
     number("attention.key_length", s_.head_width);
     number("attention.value_length", s_.head_width);
@@ -289,19 +283,11 @@ class planner : tensor_list {
 }  // namespace
 
 std::optional<engine::result<planned_model>> plan_hybrid_model(const model_choice& choice) {
-  for (const hybrid_shape& s : shapes) {
-    if (choice.model != s.name) continue;
-    const auto layers = layers_of(choice, s.layers);
-    if (!layers) return layers.error();
-    return planner(s, *layers, choice.vocab.value_or(static_cast<std::uint32_t>(s.vocab))).plan();
-  }
-  return std::nullopt;
+  return plan_of<planner>(shapes, choice);
 }
 
 std::string hybrid_model_names() {
-  std::string out;
-  for (const hybrid_shape& s : shapes) out += std::string(out.empty() ? "" : ", ") + s.name;
-  return out;
+  return names_of(shapes);
 }
 
 }  // namespace orcd::bench

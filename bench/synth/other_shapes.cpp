@@ -182,19 +182,11 @@ class planner : tensor_list {
 }  // namespace
 
 std::optional<engine::result<planned_model>> plan_other_model(const model_choice& choice) {
-  for (const model_shape& s : other_models) {
-    if (choice.model != s.name) continue;
-    const auto layers = layers_of(choice, s.layers);
-    if (!layers) return layers.error();
-    return planner(s, *layers, choice.vocab.value_or(static_cast<std::uint32_t>(s.vocab))).plan();
-  }
-  return std::nullopt;
+  return plan_of<planner>(other_models, choice);
 }
 
 std::string other_model_names() {
-  std::string out;
-  for (const model_shape& s : other_models) out += std::string(out.empty() ? "" : ", ") + s.name;
-  return out;
+  return names_of(other_models);
 }
 
 }  // namespace orcd::bench

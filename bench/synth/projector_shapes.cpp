@@ -245,9 +245,7 @@ std::optional<engine::result<planned_model>> plan_projector(const model_choice& 
 }
 
 std::string projector_names() {
-  std::string out;
-  for (const projector_shape& s : shapes) out += std::string(out.empty() ? "" : ", ") + s.name;
-  return out;
+  return names_of(shapes);
 }
 
 }  // namespace orcd::bench

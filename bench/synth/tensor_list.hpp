@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,28 @@ namespace orcd::bench {
                        "--layers is " + std::to_string(layers) + "; it must be 1 to 512");
 }
 
+/// The model of `shapes` that is asked for, by a Planner of its shape, layers and words; none where they lack
+/// it.
+template <class Planner, class Shapes>
+[[nodiscard]] std::optional<engine::result<planned_model>> plan_of(const Shapes& shapes,
+                                                                   const model_choice& choice) {
+  for (const auto& s : shapes) {
+    if (choice.model != s.name) continue;
+    const auto layers = layers_of(choice, s.layers);
+    if (!layers) return layers.error();
+    return Planner(s, *layers, choice.vocab.value_or(static_cast<std::uint32_t>(s.vocab))).plan();
+  }
+  return std::nullopt;
+}
+
+/// As a message lists them.
+template <class Shapes>
+[[nodiscard]] std::string names_of(const Shapes& shapes) {
+  std::string out;
+  for (const auto& s : shapes) out += std::string(out.empty() ? "" : ", ") + s.name;
+  return out;
+}
+
 class tensor_list {
  protected:
   explicit tensor_list(std::string architecture) : architecture_(std::move(architecture)) {}
@@ -34,9 +57,9 @@ class tensor_list {
   }
   void number(const std::string& name, std::uint64_t value) { key(name, static_cast<std::uint32_t>(value)); }
 
-  /// The keys that every model has.
+  /// The keys that every file begins with.
   template <class Shape>
-  void add_common_keys(const Shape& s, std::uint64_t layers, std::uint32_t file_type) {
+  void add_first_keys(const Shape& s, std::uint64_t layers, std::uint32_t file_type) {
     out_.header.add("general.architecture", architecture_);
     out_.header.add("general.name", std::string(s.name) + " with random weights");
     out_.header.add("general.file_type", file_type);
@@ -44,6 +67,11 @@ class tensor_list {
     number("block_count", layers);
     number("context_length", s.context);
     number("embedding_length", s.embedding);
+  }
+  /// These, and those of a model whose layers are all alike.
+  template <class Shape>
+  void add_common_keys(const Shape& s, std::uint64_t layers, std::uint32_t file_type) {
+    add_first_keys(s, layers, file_type);
     number("feed_forward_length", s.ffn);
     number("attention.head_count", s.heads);
     number("attention.head_count_kv", s.kv_heads);

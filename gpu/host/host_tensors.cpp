@@ -54,17 +54,6 @@ engine::result<void> check_host_support(const engine::model& m) {
   return {};
 }
 
-kernels::weight_matrix matrix_of(const tensor_view& tensor, std::uint64_t expert) {
-  const std::uint64_t matrix_bytes =
-      tensor.rows() * engine::row_bytes(engine::traits_of(tensor.type), tensor.cols());
-  return {.data = tensor.data + expert * matrix_bytes,
-          .type = tensor.type,
-          .rows = static_cast<std::uint32_t>(tensor.rows()),
-          .cols = static_cast<std::uint32_t>(tensor.cols()),
-          .factor = tensor.factor_of(expert),
-          .code_scale = tensor.code_scale.value_or(0.0F)};
-}
-
 const float* floats_of(const tensor_view& tensor) noexcept {
   return reinterpret_cast<const float*>(tensor.data);
 }

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/plan/tensor_matrix.hpp"
 #include "kernels/host/gelu.hpp"
 #include "kernels/host/matmul.hpp"
 
@@ -13,9 +14,6 @@ namespace orcd::gpu {
 /// An error (model_load_failed) when the host kernels cannot run the model: a norm, bias or sink that is
 /// not F32, or a size over a kernel's limit.
 [[nodiscard]] engine::result<void> check_host_support(const engine::model& m);
-
-/// The matrix of a tensor, or of one expert of stacked ones.
-[[nodiscard]] kernels::weight_matrix matrix_of(const engine::tensor_view& tensor, std::uint64_t expert = 0);
 
 /// Whether products of the matrix take int8 activations.
 [[nodiscard]] inline bool takes_ints(const engine::tensor_view& tensor) noexcept {

@@ -18,34 +18,6 @@ namespace host = kernels::host;
 
 namespace {
 
-/// One row of a matrix, decoded.
-void decode(const engine::tensor_view& matrix, std::uint64_t row, float* out) {
-  host::dequantize_row(matrix_of(matrix), row, out);
-}
-
-std::vector<float> turned(const engine::tensor_view& matrix) {
-  const std::uint64_t rows = matrix.rows(), cols = matrix.cols();
-  std::vector<float> out(rows * cols), row(cols);
-  for (std::uint64_t r = 0; r < rows; ++r) {
-    decode(matrix, r, row.data());
-    for (std::uint64_t c = 0; c < cols; ++c) out[c * rows + r] = row[c];
-  }
-  return out;
-}
-
-/// W0 + W1: a still picture is in both frames.
-std::vector<float> summed(const engine::tensor_view& first, const engine::tensor_view& second) {
-  const std::uint64_t cols = first.cols();
-  std::vector<float> out(first.rows() * cols), row(cols);
-  for (std::uint64_t r = 0; r < first.rows(); ++r) {
-    float* const to = out.data() + r * cols;
-    decode(first, r, to);
-    decode(second, r, row.data());
-    for (std::uint64_t c = 0; c < cols; ++c) to[c] += row[c];
-  }
-  return out;
-}
-
 /// Rows of a convolution's inputs: of each place the values of a channel in the three places around it, then
 /// those of the next channel. What lies beyond an end is 0.
 void spread(const float* from, std::uint32_t places, std::uint32_t channels, std::uint32_t step, float* to) {
@@ -80,8 +52,9 @@ host_tower::host_tower(const engine::tower& t, host::thread_pool& pool)
       projected_(std::size_t{spec_.view_rows_max()} * spec_.row_width()),
       pixel_values_(768) {
   if (!spec_.sound) engine::fill_pixel_values(spec_.pictures, pixel_values_);
-  if (spec_.transposed_projection) projection_ = turned(t.weights.projection);
-  if (spec_.two_frames) patch_ = summed(t.weights.patch, t.weights.second_frame);
+  if (spec_.transposed_projection) projection_ = turned_matrix(t.weights.projection);
+  // A still picture is in both frames.
+  if (spec_.two_frames) patch_ = summed_matrices(t.weights.patch, t.weights.second_frame);
 }
 
 void host_tower::begin(const engine::prepared_medium& medium, std::function<float*(std::uint32_t)> row) {
@@ -157,7 +130,7 @@ void host_tower::embed_sound() {
 void host_tower::add_positions() {
   for (std::uint32_t i = 0; i < patches(); ++i) {
     const kernels::view_place at = layout_.places()[i];
-    decode(tower_.weights.positions, at.line * layout_.columns() + at.column, layers_.normed());
+    decode_row(tower_.weights.positions, at.line * layout_.columns() + at.column, layers_.normed());
     float* const to = layers_.stream() + std::size_t{i} * spec_.width;
     for (std::uint32_t c = 0; c < spec_.width; ++c) to[c] += layers_.normed()[c];
   }
@@ -168,7 +141,7 @@ void host_tower::add_positions_by_side() {
     const kernels::view_place at = layout_.places()[i];
     float* const to = layers_.stream() + std::size_t{i} * spec_.width;
     for (const std::uint64_t row : {std::uint64_t{at.column}, std::uint64_t{spec_.position_side} + at.line}) {
-      decode(tower_.weights.positions, row, layers_.normed());
+      decode_row(tower_.weights.positions, row, layers_.normed());
       for (std::uint32_t c = 0; c < spec_.width; ++c) to[c] += layers_.normed()[c];
     }
   }
@@ -192,7 +165,7 @@ void host_tower::add_positions_between() {
     float* const to = layers_.stream() + std::size_t{i} * spec_.width;
     std::fill_n(layers_.hidden(), spec_.width, 0.0F);
     const auto add = [&](std::uint32_t line, std::uint32_t column, float share) {
-      decode(tower_.weights.positions, std::uint64_t{line} * side + column, layers_.normed());
+      decode_row(tower_.weights.positions, std::uint64_t{line} * side + column, layers_.normed());
       for (std::uint32_t c = 0; c < spec_.width; ++c) layers_.hidden()[c] += share * layers_.normed()[c];
     };
     add(y.low, x.low, (1.0F - y.share) * (1.0F - x.share));

@@ -6,7 +6,7 @@
 #include "engine/media/prepare_picture.hpp"
 #include "gpu/plan/arena_plan.hpp"
 #include "gpu/plan/media/view_places.hpp"
-#include "kernels/host/matmul.hpp"
+#include "gpu/plan/tensor_matrix.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -15,38 +15,6 @@ using engine::ggml_type;
 using engine::tensor_view;
 
 constexpr std::uint32_t pixel_values = 3 * 256;
-
-void decode(const tensor_view& matrix, std::uint64_t row, float* out) {
-  const kernels::weight_matrix from{.data = matrix.data,
-                                    .type = matrix.type,
-                                    .rows = static_cast<std::uint32_t>(matrix.rows()),
-                                    .cols = static_cast<std::uint32_t>(matrix.cols()),
-                                    .factor = matrix.factor};
-  kernels::host::dequantize_row(from, row, out);
-}
-
-std::vector<float> turned(const tensor_view& matrix) {
-  const std::uint64_t rows = matrix.rows(), cols = matrix.cols();
-  std::vector<float> out(rows * cols), row(cols);
-  for (std::uint64_t r = 0; r < rows; ++r) {
-    decode(matrix, r, row.data());
-    for (std::uint64_t c = 0; c < cols; ++c) out[c * rows + r] = row[c];
-  }
-  return out;
-}
-
-/// W0 + W1: a still picture is in both frames.
-std::vector<float> summed(const tensor_view& first, const tensor_view& second) {
-  const std::uint64_t cols = first.cols();
-  std::vector<float> out(first.rows() * cols), row(cols);
-  for (std::uint64_t r = 0; r < first.rows(); ++r) {
-    float* const to = out.data() + r * cols;
-    decode(first, r, to);
-    decode(second, r, row.data());
-    for (std::uint64_t c = 0; c < cols; ++c) to[c] += row[c];
-  }
-  return out;
-}
 
 class tower_layout_builder {
  public:
@@ -175,7 +143,8 @@ void tower_layout_builder::before_layers() {
   const engine::tower_weights& from = tower_.weights;
   cuda_tower_weights& to = out_.weights;
   if (spec.two_frames) {
-    const std::byte* const sum = keep([&] { return summed(from.patch, from.second_frame); });
+    // A still picture is in both frames.
+    const std::byte* const sum = keep([&] { return summed_matrices(from.patch, from.second_frame); });
     to.patch = {packed("both frames", sum, ggml_type::f32, {from.patch.rows(), from.patch.cols()}),
                 vector(from.patch_bias),
                 {},
@@ -221,7 +190,7 @@ void tower_layout_builder::behind_layers() {
     to.projection.weight = packed(from.projection);
     return;
   }
-  const std::byte* const rows = keep([&] { return turned(from.projection); });
+  const std::byte* const rows = keep([&] { return turned_matrix(from.projection); });
   to.projection.weight =
       packed(from.projection.name, rows, ggml_type::f32, {from.projection.cols(), from.projection.rows()});
 }
